@@ -248,53 +248,7 @@ export const largeStage = {
   },
 };
 
-const GIBIBYTE_BLOCKS = { bytes: 1_024 * MEBIBYTE, blockBytes: 8 * MEBIBYTE, parallel: 4 };
-const SNAPSHOTS = 100_000;
-const snapshotSizes = ['1 KiB', '1 GiB'];
-const snapshotTitle = (size, clients) => `Snapshot Blob of ${size}, ${clientsOf(clients)}`;
-const snapshotListTitle = `List page of 5,000 among ${count(SNAPSHOTS)} snapshots`;
-
-export const snapshotStage = {
-  titles: [
-    ...snapshotSizes.flatMap((size) => [1, 16].map((clients) => snapshotTitle(size, clients))),
-    snapshotListTitle,
-  ],
-  async run(bench) {
-    await withPair(bench, async (pair) => {
-      await createContainers(bench, pair, 'snapshots');
-      const common = { container: 'snapshots', milliseconds: 0 };
-      const each = async (spec) => {
-        for (const server of Object.values(pair)) await bench.order(server, { ...common, ...spec });
-      };
-      const prepare = {
-        '1 KiB': () => each({ loop: 'putLarge', clients: 1, bytes: 1_024, run: '1KiB', stepsMin: 1 }),
-        '1 GiB': () => each({ loop: 'upload', clients: 1, ...GIBIBYTE_BLOCKS, run: '1GiB', stepsMin: 1 }),
-      };
-      for (const size of snapshotSizes) {
-        const source = `${size.replace(' ', '')}-0`;
-        const isWanted = [1, 16].some((clients) => bench.wanted(snapshotTitle(size, clients)));
-        const isListed = size === '1 KiB' && bench.wanted(snapshotListTitle);
-        if (isWanted || isListed) await prepare[size]();
-        for (const clients of [1, 16]) {
-          await pairRow(bench, pair, {
-            title: snapshotTitle(size, clients),
-            meaning: 'one blob, of which every request takes a snapshot',
-            spec: () => ({ loop: 'snapshot', container: 'snapshots', clients, source }),
-          });
-        }
-        if (!isListed) continue;
-        await each({ loop: 'snapshot', clients: 16, source, stepsMin: SNAPSHOTS / 16 });
-        await pairRow(bench, pair, {
-          title: snapshotListTitle,
-          meaning: 'snapshots of one blob; maxresults=5000, page after page by marker, then from the beginning',
-          spec: () => ({ loop: 'list', container: 'snapshots', include: 'snapshots', clients: 1, stepsMin: 2 }),
-        });
-      }
-    });
-  },
-};
-
-async function fillAzurite(bench, folder, blobs, what = 'blobs') {
+export async function fillAzurite(bench, folder, blobs, what = 'blobs') {
   const server = await startServer('azurite', folder);
   try {
     await createContainers(bench, { server }, 'filled');

@@ -10,6 +10,15 @@ const blockBlob = { 'x-ms-blob-type': 'BlockBlob' };
 export const GROUPS = 100;
 export const groupOf = (number) => String(number % GROUPS).padStart(3, '0');
 export const nameOf = (number) => `blob-${String(number).padStart(8, '0')}`;
+/** A filled folder with snapshots: each blob, and after it these. */
+export const SNAPSHOTS_EACH = 100;
+
+/** `milliseconds`: when the snapshot was taken; undefined: the blob itself. */
+export function snapshotOf(number) {
+  const at = number % (SNAPSHOTS_EACH + 1);
+  const name = nameOf(Math.floor(number / (SNAPSHOTS_EACH + 1)));
+  return { name, milliseconds: at === 0 ? undefined : Date.UTC(2026, 0, 1) + at * 1_000 };
+}
 
 /** By name: (spec) -> (client's number) -> one step of that client on its connection. */
 export const loops = {
@@ -115,6 +124,19 @@ export const loops = {
     };
   },
 
+  /** A blob of one block, which its list names several times. */
+  repeatBlock({ container, run, blockBytes, blocks }) {
+    const id = blockIdOf(0);
+    const put = maker('PUT', { query: { comp: 'block', blockid: id }, bytes: randomBytes(blockBytes) });
+    const list = commit(Array.from({ length: blocks }, () => id));
+    let next = 0;
+    return () => async (timed) => {
+      const path = `/${container}/${run}-${next++}`;
+      await timed(put(path), 201);
+      await timed(list(path), 201);
+    };
+  },
+
   /** Blobs that were put before, deleted by one request: that is the operation. */
   deleteBatch({ container, run, ports, parts, parallel }) {
     const put = maker('PUT', { headers: blockBlob, body: BODY });
@@ -144,6 +166,7 @@ export const loops = {
       const query = { comp: 'list', restype: 'container', maxresults: '5000', ...asked };
       const { body, bytes } = await timed(maker('GET', { query })(`/${container}`), 200, true);
       note('bytes', bytes);
+      if (include === 'snapshots' && !body.includes('<Snapshot>')) throw new Error('a page without snapshots');
       marker = /<NextMarker>([^<]*)<\/NextMarker>/.exec(body.subarray(-4_096).latin1Slice())?.[1] ?? '';
     };
   },

@@ -1,11 +1,11 @@
 /**
- * node fill-azurite.mjs <folder> blobs|tagged|messages <container or queue> <number>: the same for a folder of Azurite that holds one of
+ * node fill-azurite.mjs <folder> blobs|tagged|snapshots|messages <container or queue> <number>: the same for a folder of Azurite that holds one of
  * them: its document is repeated under other names, through the database library that Azurite itself uses.
  */
 import { randomUUID } from 'node:crypto';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import { groupOf, nameOf } from './blob-loops.mjs';
+import { groupOf, nameOf, snapshotOf } from './blob-loops.mjs';
 
 const require = createRequire(new URL('node_modules/azurite/package.json', import.meta.url));
 const Loki = require('lokijs');
@@ -22,6 +22,16 @@ const { file, name, where, differing } = {
     name: '$BLOBS_COLLECTION$',
     where: { containerName: parent },
     differing: (at) => ({ name: nameOf(at), blobTags: { blobTagSet: [{ key: 'group', value: groupOf(at) }] } }),
+  },
+  snapshots: {
+    file: '__azurite_db_blob__.json',
+    name: '$BLOBS_COLLECTION$',
+    where: { containerName: parent },
+    differing(at) {
+      const { name, milliseconds } = snapshotOf(at);
+      const time = milliseconds === undefined ? '' : new Date(milliseconds).toISOString().replace('Z', '0000Z');
+      return { name, snapshot: time };
+    },
   },
   messages: {
     file: '__azurite_db_queue__.json',

@@ -1,10 +1,11 @@
 /**
- * node fill-holdfast.mjs <folder> blobs|tagged|messages|entities <container, queue or table> <number>: puts blobs or messages of 1 KiB, or the entities
- * of table-loops.mjs, into a data folder that no server uses, far faster than requests could, through the project's own row functions.
+ * node fill-holdfast.mjs <folder> blobs|tagged|snapshots|messages|entities|files <container, queue, table or share> <number>: puts blobs or messages of 1 KiB, the entities
+ * of table-loops.mjs, or empty files of the directory `filled`, into a data folder that no server uses, far faster than requests could, through the project's own row functions.
  * node fill-holdfast.mjs <folder> --deletions: prints how many blobs of deleted containers the sweeper has still to remove.
  */
 import { createHash } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
+import { ticksFromUnix } from '../build/base/time.js';
 import { deletionsIn } from '../build/content/rows.js';
 import { crc64Base64 } from '../build/hashing/hasher.js';
 import { prefixEnd } from '../build/partition/keys.js';
@@ -13,20 +14,26 @@ import { openLmdbReadOnly } from '../build/partition/lmdb/read-only.js';
 import { openPartition } from '../build/partition/transact.js';
 import { encodeBytes } from '../build/partition/values.js';
 import { readEntity } from '../build/rest/table/json/read-entity.js';
+import { foldName } from '../build/rules/file/names.js';
 import { rowsPath } from '../build/server/data-directory.js';
 import { openAccounts } from '../build/services/accounts/accounts.js';
 import { encodeBlobRecord } from '../build/services/blob/blob-record.js';
 import { createContainer } from '../build/services/blob/containers.js';
+import { recordKey } from '../build/services/blob/old-rows.js';
 import { blobKey, blobKeyPrefix, inlineKey, readContainerId } from '../build/services/blob/rows.js';
 import { updateTagIndex } from '../build/services/blob/tag-index.js';
 import { decodeDeletion } from '../build/services/common/deletions.js';
+import { createDirectory } from '../build/services/file/directories.js';
+import { encodeEntry, encodeNode } from '../build/services/file/node-rows.js';
+import { entryKey, nodeKey, readShare } from '../build/services/file/rows.js';
+import { createShare } from '../build/services/file/shares.js';
 import { countMessage, encodeMessage, messageKey } from '../build/services/queue/message-rows.js';
 import { createQueue } from '../build/services/queue/queues.js';
 import { readQueue } from '../build/services/queue/rows.js';
 import { encodeEntity, entityKey } from '../build/services/table/entity-rows.js';
 import { readTableId } from '../build/services/table/rows.js';
 import { createTable } from '../build/services/table/tables.js';
-import { groupOf, nameOf } from './blob-loops.mjs';
+import { groupOf, nameOf, snapshotOf } from './blob-loops.mjs';
 import { account, accountKey } from './http-client.mjs';
 import { MESSAGE } from './queue-loops.mjs';
 import { entity, keysOf } from './table-loops.mjs';
@@ -44,7 +51,7 @@ async function fill(count) {
   const partition = openPartition(await openLmdb({ location: rowsPath(folder) }));
   const { id } = (await openAccounts(partition, { developmentKeys: [accountKey] })).find(account);
   const storage = { partition, account: id, sweeper: { wake() {} } };
-  const { queueKey, put } = await { blobs, tagged, messages, entities }[what](storage);
+  const { queueKey, put } = await { blobs, tagged, snapshots, messages, entities, files }[what](storage);
   let next = 0;
   await Promise.all(
     Array.from({ length: COMMITS_AT_ONCE }, async () => {
@@ -65,13 +72,7 @@ async function tagged(storage) {
 
 /** @param tagsOf the tags of a blob, by its number */
 async function blobs(storage, tagsOf = () => []) {
-  const { partition, account: id } = storage;
-  await createContainer(storage, { container: parent, metadata: [] });
-  const containerId = await partition.read((at) => readContainerId(at, storage, parent));
-  const bytes = Buffer.alloc(1_024, 'x');
-  const contentMd5 = createHash('md5').update(bytes).digest('base64');
-  const head = { length: bytes.length, crc64: crc64Base64(bytes), content: { contentMd5 }, metadata: {} };
-  const inline = encodeBytes(bytes);
+  const { id, containerId, head, inline } = await newContainer(storage);
   return {
     queueKey: (from) => blobKey(id, containerId, nameOf(from)),
     async put(tx, from, to) {
@@ -83,6 +84,34 @@ async function blobs(storage, tagsOf = () => []) {
       }
     },
   };
+}
+
+/** Blobs, and their snapshots. */
+async function snapshots(storage) {
+  const { id, containerId, head, inline } = await newContainer(storage);
+  return {
+    queueKey: (from) => blobKey(id, containerId, nameOf(from)),
+    put(tx, from, to) {
+      for (let at = from; at < to; at++) {
+        const { name, milliseconds } = snapshotOf(at);
+        const stamp = milliseconds === undefined ? undefined : ticksFromUnix(milliseconds);
+        const record = encodeBlobRecord({ ...head, created: tx.timestamp, etag: tx.timestamp });
+        tx.put(recordKey(id, containerId, name, stamp), record);
+        tx.put(inlineKey(id, containerId, name, stamp), inline);
+      }
+    },
+  };
+}
+
+/** And what the record and the inline row of every blob in it have. */
+async function newContainer(storage) {
+  const { partition, account: id } = storage;
+  await createContainer(storage, { container: parent, metadata: [] });
+  const containerId = await partition.read((at) => readContainerId(at, storage, parent));
+  const bytes = Buffer.alloc(1_024, 'x');
+  const contentMd5 = createHash('md5').update(bytes).digest('base64');
+  const head = { length: bytes.length, crc64: crc64Base64(bytes), content: { contentMd5 }, metadata: {} };
+  return { id, containerId, head, inline: encodeBytes(bytes) };
 }
 
 async function messages(storage) {
@@ -113,6 +142,27 @@ async function entities(storage) {
       for (let at = from; at < to; at++) {
         const [partitionKey, rowKey] = keysOf(at);
         tx.put(keyAt(at), encodeEntity({ partitionKey, rowKey }, properties));
+      }
+    },
+  };
+}
+
+async function files(storage) {
+  await createShare(storage, { share: parent, metadata: [], quota: undefined, tier: undefined });
+  const place = { share: parent, path: 'filled' };
+  const directory = await createDirectory(storage, { ...place, metadata: [], smb: {} });
+  const share = await storage.partition.read((at) => readShare(at, storage, parent));
+  const common = { kind: 'file', born: share.gen };
+  return {
+    queueKey: (from) => nodeKey(share, BigInt(from)),
+    put(tx, from, to) {
+      const times = { creation: tx.now, lastWrite: tx.now, change: tx.now };
+      const smb = { attributes: 0x20, times, permission: directory.permission };
+      for (let at = from; at < to; at++) {
+        const [name, node] = [nameOf(at), BigInt(at + 1)];
+        const rest = { parent: directory.id, name, length: 0, content: {}, metadata: {} };
+        tx.put(entryKey(share, directory.id, foldName(name)), encodeEntry({ ...common, node, name }));
+        tx.put(nodeKey(share, node), encodeNode({ ...common, ...smb, ...rest }));
       }
     },
   };

@@ -56,15 +56,11 @@ export const copyStage = {
         await bench.order(server, { ...upload, container, clients: 1, milliseconds: 0, stepsMin: 1 });
       }
       const spec = (side) => ({ loop: 'copy', container, clients: 1, source: `up-${side}-0`, run: bench.unique() });
-      const samples = await interleave(bench, { 1: server, 256: server }, spec);
-      bench.add({
+      await sizesRow(bench, server, {
         title: copyStage.titles[0],
         meaning: 'one client, within an account, onto a new name with each copy; the time of a copy, how much it grows',
-        unit: 'x',
-        value: ratioOf(samples, '256', '1', 'p50'),
-        loopP99: summary(samples, '256').loopP99,
-        details: `${summary(samples, '1').p50.toFixed(1)} ms against ${summary(samples, '256').p50.toFixed(1)} ms`,
-        samples,
+        sizes: ['1', '256'],
+        spec,
       });
     } finally {
       await server.stop();
@@ -72,6 +68,20 @@ export const copyStage = {
     }
   },
 };
+
+/** One operation of one server on a small blob, and on a large one. */
+export async function sizesRow(bench, server, { title, meaning, sizes: [small, large], spec }) {
+  const samples = await interleave(bench, { [small]: server, [large]: server }, spec);
+  bench.add({
+    title,
+    meaning,
+    unit: 'x',
+    value: ratioOf(samples, large, small, 'p50'),
+    loopP99: summary(samples, large).loopP99,
+    details: `${summary(samples, small).p50.toFixed(1)} ms against ${summary(samples, large).p50.toFixed(1)} ms`,
+    samples,
+  });
+}
 
 export const deleteStage = {
   titles: ['Delete Container, answered', 'Delete Container, p99 of Put Blob while the sweeper runs'],

@@ -18,7 +18,7 @@ const VERSION = '2025-01-05';
 export function maker(method, { service, headers = {}, query = {}, body = '', bytes = undefined } = {}) {
   const { 'if-match': ifMatch = '', ...others } = headers;
   const date = new Date().toUTCString();
-  const all = { ...others, 'x-ms-date': date, 'x-ms-version': VERSION };
+  const all = { 'x-ms-version': VERSION, ...others, 'x-ms-date': date };
   const length = method === 'PUT' || method === 'POST' ? String((bytes ?? body).length) : '';
   const canonical = Object.keys(all)
     .filter((name) => name.startsWith('x-ms-'))

@@ -1,12 +1,13 @@
 /** Load generator: a process of its own, which runs one order of the bench at a time and answers with its measurements. */
 import { randomUUID } from 'node:crypto';
 import { loops as blobLoops } from './blob-loops.mjs';
+import { fileLoops } from './file-loops.mjs';
 import { connect, maker } from './http-client.mjs';
 import { inPlaceLoops } from './in-place-loops.mjs';
 import { queueLoops } from './queue-loops.mjs';
 import { tableLoops } from './table-loops.mjs';
 
-const loops = { ...blobLoops, ...inPlaceLoops, ...tableLoops, ...queueLoops };
+const loops = { ...blobLoops, ...inPlaceLoops, ...tableLoops, ...queueLoops, ...fileLoops };
 
 process.on('message', (spec) =>
   runOrder(spec).then(

@@ -5,26 +5,28 @@ import { cpus, loadavg, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { installAzurite } from '../scripts/azurite.mjs';
 import {
   batchStage,
   filledStage,
   largeStage,
   oneBlobStage,
   putStage,
-  snapshotStage,
   startStage,
   tagStage,
 } from './against-azurite.mjs';
 import { experimentStage } from './against-experiment.mjs';
 import { limitStage } from './against-limit.mjs';
 import { oneLaneStage } from './against-one-lane.mjs';
+import { fileGrowthStage, fileStage } from './files.mjs';
 import { copyStage, deleteStage, flatStage, growthStage } from './holdfast-only.mjs';
 import { appendStage, pageRangesStage, pageSnapshotStage, putPageStage } from './in-place.mjs';
 import { order } from './measure.mjs';
 import { postgresMarkdown, postgresSettings, postgresStage } from './on-postgres.mjs';
 import { depthStage, queueGrowthStage, queueStage } from './queues.mjs';
 import { judge, markdown } from './report.mjs';
-import { endAll, installAzurite, kinds, startLoad } from './servers.mjs';
+import { endAll, kinds, startLoad } from './servers.mjs';
+import { snapshotListStage, snapshotSizeStage, snapshotStage } from './snapshots.mjs';
 import { runStalls } from './stalls.mjs';
 import { tableGrowthStage, tableReadStage, tableWriteStage } from './tables.mjs';
 
@@ -119,6 +121,7 @@ const againstOthers = [
   putPageStage,
   pageRangesStage,
   pageSnapshotStage,
+  snapshotListStage,
   filledStage(10_000),
   filledStage(100_000),
   tagStage,
@@ -126,6 +129,7 @@ const againstOthers = [
   oneLaneStage,
   flatStage,
   copyStage,
+  snapshotSizeStage,
   deleteStage,
   growthStage,
   tableWriteStage,
@@ -134,6 +138,8 @@ const againstOthers = [
   queueStage,
   ...[10, 13_000, 100_000].map(depthStage),
   queueGrowthStage,
+  fileStage,
+  fileGrowthStage,
 ];
 for (const stage of flags.postgres ? [postgresStage] : againstOthers) {
   if (!stage.titles.some(bench.wanted)) continue;

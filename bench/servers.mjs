@@ -1,37 +1,39 @@
 /** Starts, asks and ends the two servers. Everything listens on 127.0.0.1 only. */
-import { fork, spawn, spawnSync } from 'node:child_process';
-import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
+import { fork, spawn } from 'node:child_process';
+import { closeSync, openSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { azuriteMain } from '../scripts/azurite.mjs';
 import { connect, maker } from './http-client.mjs';
 
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
-const azuriteMain = here('node_modules/azurite/dist/src/azurite.js');
 const SERVICES = ['blob', 'queue', 'table'];
+/** Azurite has no shares. */
+const OWN_SERVICES = [...SERVICES, 'file'];
 const oneLane = new URL('one-lane.mjs', import.meta.url).href;
 const children = new Set();
 
-const portFlags = (ports) => SERVICES.flatMap((service) => [`--${service}Port`, String(ports[service])]);
+const portFlags = (ports) => Object.entries(ports).flatMap(([service, port]) => [`--${service}Port`, String(port)]);
 const holdfast = [here('../dist/bin/holdfast.js'), 'start', '--silent'];
 
 export const kinds = {
   holdfast: {
     title: 'Holdfast',
     settings: 'dist/bin/holdfast.js start --silent, otherwise default: LMDB, fdatasync before each answer',
-    services: SERVICES,
+    services: OWN_SERVICES,
     command: (location, ports) => [...holdfast, '--location', location, ...portFlags(ports)],
   },
   oneLane: {
     title: 'Holdfast with one lane of MD5',
     settings: 'as Holdfast, with one-lane.mjs loaded',
-    services: SERVICES,
+    services: OWN_SERVICES,
     command: (location, ports) => ['--import', oneLane, ...holdfast, '--location', location, ...portFlags(ports)],
   },
   postgres: {
     title: 'Holdfast on PostgreSQL',
     settings: 'dist/bin/holdfast.js start --silent --partition postgres://... --extents <folder>',
-    services: SERVICES,
+    services: OWN_SERVICES,
     command: (location, ports) => [...holdfast, '--extents', location, ...portFlags(ports)],
   },
   azurite: {
@@ -62,23 +64,6 @@ export const kinds = {
     command: (location, ports) => [here('limit.mjs'), location, String(ports.blob)],
   },
 };
-
-/** Installed beside the project, never in it: only the bench needs Azurite. */
-export function installAzurite() {
-  const wanted = JSON.parse(readFileSync(here('package.json'), 'utf8')).dependencies.azurite;
-  const manifest = here('node_modules/azurite/package.json');
-  const installed = () => existsSync(manifest) && JSON.parse(readFileSync(manifest, 'utf8')).version;
-  if (installed() !== wanted || !existsSync(azuriteMain)) {
-    console.log(`installing Azurite ${wanted} in bench/ ...`);
-    const options = ['install', '--no-audit', '--no-fund', '--loglevel=error'];
-    const npm = process.env.npm_execpath ?? '';
-    const [command, words] = npm.endsWith('npm-cli.js') ? [process.execPath, [npm, ...options]] : ['npm', options];
-    const shell = command === 'npm' && process.platform === 'win32';
-    const { status } = spawnSync(command, words, { cwd: here('.'), stdio: ['ignore', 1, 2], shell });
-    if (status !== 0) throw new Error('Azurite could not be installed; is the network there?');
-  }
-  return installed();
-}
 
 /** Resolves once all its services answer; `startMilliseconds` is how long it took to the answer to a signed List Containers. */
 export async function startServer(kind, location, nodeFlags = [], flags = []) {

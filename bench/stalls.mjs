@@ -4,9 +4,10 @@ import { connect } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { attacks } from '../test/growth/attacks.mjs';
 import { bytesOf, send } from '../test/support/raw-requests.mjs';
-import { connect as connectKept } from './http-client.mjs';
+import { nameOf } from './blob-loops.mjs';
+import { account, connect as connectKept } from './http-client.mjs';
 import { table } from './report.mjs';
-import { startServer } from './servers.mjs';
+import { runScript, startServer } from './servers.mjs';
 
 const PING_MILLISECONDS = 10;
 const AT_ONCE = 10;
@@ -14,10 +15,30 @@ const UPLOADS = 600;
 const UPLOAD_BYTES = 64 << 20;
 /** Of each upload: more than a server reads ahead. */
 const BEGUN_BYTES = 1 << 20;
+const FILES = 1_000_000;
+const PAGE = 5_000;
+/** @type {import('../test/support/raw-requests.mjs').Request & { query: string[] }} */
+const LIST = {
+  ...{ service: 'file', path: '/stalls/filled', allowed: true },
+  query: ['restype=directory', 'comp=list', `maxresults=${PAGE}`],
+};
+const RENAME = {
+  ...{
+    service: 'file',
+    method: 'PUT',
+    path: '/stalls/moved',
+    query: ['restype=directory', 'comp=rename'],
+    allowed: true,
+  },
+  headers: [['x-ms-file-rename-source', `http://127.0.0.1/${account}/stalls/filled`]],
+};
 const PING = 'GET /health/live HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n';
 
 export async function runStalls(bench, file) {
-  const server = await startServer('holdfast', bench.newFolder());
+  const folder = bench.newFolder();
+  const among = `pages of ${PAGE} among ${FILES.toLocaleString('en')} files`;
+  if (bench.wanted(among)) await runScript('fill-holdfast.mjs', [folder, 'files', 'stalls', FILES]);
+  const server = await startServer('holdfast', folder);
   const portOf = ({ service = 'blob' }) => server.ports[service][0];
   const sendTo = (request) => send(portOf(request), request);
   const beside = (work) => longestGaps(server.ports.blob[0], work);
@@ -37,12 +58,26 @@ export async function runStalls(bench, file) {
     bench.say(`${uploads} ...`);
     rows.push([uploads, await beside(() => beginUploads(server.ports.blob[0]))]);
   }
+  if (bench.wanted(among)) {
+    bench.say(`${among} ...`);
+    const page = () => sendTo({ ...LIST, query: [...LIST.query, `marker=${markerOf(FILES / 2)}`] });
+    rows.push([among, await beside(page)]);
+    rows.push([`${among}, ${AT_ONCE} at once`, await beside(() => atOnce(page))]);
+    const renamed = 'rename of their directory';
+    rows.push([renamed, await beside(() => sendTo(RENAME))]);
+  }
   await server.stop();
   const heads = ['beside', 'longest wait of a new connection, ms', 'of an open one, ms'];
   const cells = rows.map(([name, { opened, kept }]) => [name, opened.toFixed(1), kept.toFixed(1)]);
   const text = ['# Stalls', '', ...table(heads, cells), ''].join('\n');
   console.log(`\n${text}`);
   writeFileSync(file, text);
+}
+
+/** Of a page that begins in the middle. */
+function markerOf(number) {
+  const text = Buffer.from(nameOf(number)).toString('base64url');
+  return `1!${text.length}!${text}`;
 }
 
 const atOnce = (work) => Promise.all(Array.from({ length: AT_ONCE }, work));

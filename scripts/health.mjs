@@ -3,7 +3,7 @@ import { request as overHttp } from 'node:http';
 import { request as overHttps } from 'node:https';
 
 // Of all services, because an image may have been started for one of them.
-const ports = process.argv.length > 2 ? process.argv.slice(2) : [10_000, 10_001, 10_002];
+const ports = process.argv.length > 2 ? process.argv.slice(2) : [10_000, 10_001, 10_002, 10_003];
 process.exitCode = 1;
 for (const port of ports) {
   if ((await isReady(overHttp, port)) || (await isReady(overHttps, port))) {

@@ -10,13 +10,8 @@ export const root = fileURLToPath(new URL('..', import.meta.url));
 export async function ensureInstalled() {
   if (installed()) return;
   console.error('holdfast: installing packages (npm ci) ...');
-  const { spawnSync } = await import('node:child_process');
-  const options = ['ci', '--include=dev', '--no-audit', '--no-fund', '--loglevel=error'];
-  const npm = process.env.npm_execpath ?? '';
-  // Windows starts npm.cmd only through a shell; the script that it wraps runs everywhere.
-  const { status, error } = npm.endsWith('npm-cli.js')
-    ? spawnSync(process.execPath, [npm, ...options], { cwd: root, stdio: ['ignore', 2, 2] })
-    : spawnSync('npm', options, { cwd: root, stdio: ['ignore', 2, 2], shell: process.platform === 'win32' });
+  const { npm } = await import('./npm.mjs');
+  const { status, error } = npm(['ci', '--include=dev', '--no-audit', '--no-fund', '--loglevel=error'], root);
   if (status !== 0) throw new Error(`npm ci failed${error ? `: ${error.message}` : ''}. Is the network there?`);
 }
 

@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { ensureAzurite } from './azurite.mjs';
 import { ensureDebianPackages } from './debian-packages.mjs';
 import { ensureInstalled, root } from './prepare.mjs';
 import { quickExcludes } from './quick.mjs';
@@ -17,7 +18,10 @@ const results = { passed: 0, failed: [], skipped: [] };
 
 try {
   await ensureInstalled();
-  if (!quick) ensureDebianPackages();
+  if (!quick) {
+    ensureDebianPackages();
+    ensureAzurite();
+  }
   step('type check', 'typescript/bin/tsc', '--noEmit', '-p', 'tsconfig.json');
   step('lint', '@biomejs/biome/bin/biome', 'ci', '--colors=off');
   runTests();

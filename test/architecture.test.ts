@@ -144,7 +144,7 @@ function importFault({ from, to, typeOnly }: Import): string | undefined {
 const allowedServices: Readonly<Record<string, readonly string[]>> = {
   datalake: ['blob'],
   analytics: ['blob', 'table'],
-  maintenance: ['blob', 'queue', 'table', 'accounts'],
+  maintenance: ['blob', 'queue', 'table', 'file', 'accounts'],
 };
 
 /** Otherwise services do not import each other: what two of them need moves to a lower layer, or to services/common. */

@@ -36,6 +36,19 @@ export function formatIso7(ticks: bigint): string {
   return `${new Date(unixFromTicks(truncateToSecond(ticks))).toISOString().slice(0, 19)}.${fraction}Z`;
 }
 
+const ISO_7 = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,7}))?Z$/;
+
+/** The text of `formatIso7`, the fraction shorter or absent. Undefined: it names no moment. */
+export function parseIso7(text: string): bigint | undefined {
+  const [, seconds, fraction = ''] = ISO_7.exec(text) ?? [];
+  if (seconds === undefined) return undefined;
+  const milliseconds = Date.parse(`${seconds}Z`);
+  // Date.parse takes the 30th of February for the 2nd of March.
+  if (Number.isNaN(milliseconds) || new Date(milliseconds).toISOString().slice(0, 19) !== seconds) return undefined;
+  const ticks = ticksFromUnix(milliseconds) + BigInt(fraction.padEnd(7, '0'));
+  return ticks < 0n ? undefined : ticks;
+}
+
 const HTTP_DATE = /^(?:Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?|Sun)(?:day)?, /i;
 
 let parsedText = '';

@@ -1,6 +1,7 @@
 /** Flags and arguments of `holdfast account`. */
 
 import { StartError } from '../server/config.ts';
+import type { AccountSettings } from '../services/common/account-settings.ts';
 import { suggestion } from './arguments.ts';
 import { DEFAULT_LOCATION, defineSubcommand, json, location, partition, partitionFrom } from './subcommand.ts';
 
@@ -18,7 +19,7 @@ export type AccountCommand = CommonFlags &
   (
     | { readonly action: 'list'; readonly showKeys: boolean }
     | { readonly action: 'add'; readonly name: string; readonly keys: readonly string[] | undefined }
-    | { readonly action: 'set'; readonly name: string; readonly containerRetentionDays: number }
+    | { readonly action: 'set'; readonly name: string; readonly settings: Partial<AccountSettings> }
     | { readonly action: 'remove'; readonly name: string; readonly withData: boolean }
     | { readonly action: 'rotate-key'; readonly name: string; readonly which: 1 | 2 }
   );
@@ -29,6 +30,7 @@ const actionOfFlag: Readonly<Record<string, Action>> = {
   key: 'add',
   key2: 'add',
   'container-retention': 'set',
+  'share-retention': 'set',
   'with-data': 'remove',
   which: 'rotate-key',
 };
@@ -37,7 +39,7 @@ export const account = defineSubcommand({
   usage: [
     ['account list', 'the accounts of a folder, whether a server uses it or not'],
     ['account add <name>', 'make an account, and print its connection string'],
-    ['account set <name>', 'change a setting: how long deleted containers can be restored'],
+    ['account set <name>', 'change a setting: how long deleted containers or shares can be restored'],
     ['account remove <name> [--with-data]', 'remove an account, and with the flag all that it has'],
     ['account rotate-key <name>', 'give an account a new key; the old one fails from the next request on'],
   ],
@@ -53,7 +55,8 @@ export const account = defineSubcommand({
       value: 'days',
       help: 'set: 1 to 365, or 0 to delete containers at once (0)',
     },
-    'with-data': { type: 'boolean', help: 'remove: with all containers, queues and tables' },
+    'share-retention': { type: 'string', value: 'days', help: 'set: likewise, of shares (0)' },
+    'with-data': { type: 'boolean', help: 'remove: with all containers, queues, tables and shares' },
     which: { type: 'string', value: '1|2', help: 'rotate-key: which of the two keys (1)' },
   },
   parse({ values, positionals: [word, name, ...more] }, env): AccountCommand {
@@ -79,7 +82,7 @@ export const account = defineSubcommand({
       case 'add':
         return { ...common, action, name, keys: keysFrom(values.key, values.key2) };
       case 'set':
-        return { ...common, action, name, containerRetentionDays: parseDays(values['container-retention']) };
+        return { ...common, action, name, settings: parseSettings(values) };
       case 'remove':
         return { ...common, action, name, withData: values['with-data'] ?? false };
       case 'rotate-key':
@@ -93,10 +96,24 @@ function keysFrom(key: string | undefined, key2: string | undefined): readonly s
   return key === undefined ? undefined : [key, ...(key2 === undefined ? [] : [key2])];
 }
 
-function parseDays(text: string | undefined): number {
-  if (text === undefined) throw new StartError('account set needs a setting: --container-retention <days>.');
+const SETTINGS = {
+  'container-retention': 'containerRetentionDays',
+  'share-retention': 'shareRetentionDays',
+} as const satisfies Record<string, keyof AccountSettings>;
+
+function parseSettings(values: { readonly [Flag in keyof typeof SETTINGS]?: string | undefined }) {
+  const settings: { -readonly [Name in keyof AccountSettings]?: AccountSettings[Name] } = {};
+  for (const flag of ['container-retention', 'share-retention'] as const) {
+    const text = values[flag];
+    if (text !== undefined) settings[SETTINGS[flag]] = parseDays(flag, text);
+  }
+  if (Object.keys(settings).length > 0) return settings;
+  throw new StartError('account set needs a setting: --container-retention <days> or --share-retention <days>.');
+}
+
+function parseDays(flag: string, text: string): number {
   const days = /^\d{1,3}$/.test(text) ? Number(text) : Number.NaN;
-  if (!(days <= 365)) throw new StartError(`--container-retention is 0 to 365 days, not ${text}.`);
+  if (!(days <= 365)) throw new StartError(`--${flag} is 0 to 365 days, not ${text}.`);
   return days;
 }
 

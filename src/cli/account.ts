@@ -32,9 +32,9 @@ async function runAction(accounts: AdminClient, command: AccountCommand): Promis
     case 'rotate-key':
       return formatKeys(await accounts.rotateKey(command.name, command.which), accounts.origins, json);
     case 'set': {
-      const { name, containerRetentionDays } = command;
-      const settings = await accounts.set(name, { containerRetentionDays });
-      return json ? JSON.stringify({ name, ...settings }) : formatSettings(name, settings);
+      const { name, settings } = command;
+      const all = await accounts.set(name, settings);
+      return json ? JSON.stringify({ name, ...all }) : formatSettings(name, settings);
     }
     case 'remove':
       await accounts.remove(command.name, command.withData);
@@ -42,9 +42,19 @@ async function runAction(accounts: AdminClient, command: AccountCommand): Promis
   }
 }
 
-function formatSettings(name: string, { containerRetentionDays: days }: AccountSettings): string {
-  if (days === 0) return `The account ${name} deletes containers at once.`;
-  return `The account ${name} keeps deleted containers for ${days === 1 ? 'one day' : `${days} days`}.`;
+/** One line for each setting that was changed. */
+function formatSettings(name: string, changed: Partial<AccountSettings>): string {
+  const { containerRetentionDays, shareRetentionDays } = changed;
+  return [
+    ...formatRetention(name, 'containers', containerRetentionDays),
+    ...formatRetention(name, 'shares', shareRetentionDays),
+  ].join('\n');
+}
+
+function formatRetention(name: string, what: string, days: number | undefined): string[] {
+  if (days === undefined) return [];
+  if (days === 0) return [`The account ${name} deletes ${what} at once.`];
+  return [`The account ${name} keeps deleted ${what} for ${days === 1 ? 'one day' : `${days} days`}.`];
 }
 
 function formatAccounts(list: readonly ListedAccount[]): string {

@@ -19,7 +19,7 @@ export interface AdminClient {
   add(name: string, keys: readonly string[] | undefined): Promise<NamedKeys>;
   remove(name: string, withData: boolean): Promise<void>;
   rotateKey(name: string, which: 1 | 2): Promise<NamedKeys>;
-  set(name: string, settings: AccountSettings): Promise<AccountSettings>;
+  set(name: string, settings: Partial<AccountSettings>): Promise<AccountSettings>;
 }
 
 const PATH = '/_holdfast/accounts';

@@ -7,7 +7,7 @@ describe('Under the name azurite', () => {
   it('accepts the flags of all services', () => {
     const words = ['--queueHost', '0.0.0.0', '--table-port=10002'];
     expect(azurite.filterArguments(words)).toEqual({ words });
-    expect(azurite.services).toEqual(['blob', 'queue', 'table']);
+    expect(azurite.services).toEqual(['blob', 'queue', 'table', 'file']);
   });
 
   it('prints the lines that tools wait for, with the address as it was configured', () => {

@@ -12,6 +12,8 @@ export interface ImportCommand {
 
 export const imports = defineSubcommand({
   usage: [['import --from-azurite <folder>', 'take over the data of a stopped Azurite']],
+  notes:
+    'Stop Azurite first: one that runs is refused where it is noticed. It ends with 0 if everything was imported, with 2 if something\nis missing, which is listed with the reason, and with 1 if the import was refused or ended early.',
   flags: {
     'from-azurite': { type: 'string', value: 'folder', help: 'the folder of the Azurite, which stays as it is' },
     location: { ...location, help: 'where the data goes (./holdfast-data)' },

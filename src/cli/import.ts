@@ -6,7 +6,9 @@ import type { ImportReport } from '../server/import/import-azurite.ts';
 import type { ImportCommand } from './import-flags.ts';
 import { progressBar } from './progress-bar.ts';
 
-/** Sets the exit code to 1 if something of a kind that is taken could not be taken. */
+/** The exit code of an import after which something is missing; that of an import that was refused, or ended early, is 1. */
+const INCOMPLETE = 2;
+
 export async function runImport({ from, to, json }: ImportCommand): Promise<void> {
   const folder = resolve(from);
   const config = resolveConfig(to);
@@ -17,7 +19,7 @@ export async function runImport({ from, to, json }: ImportCommand): Promise<void
   const log = openLog({ level: 'error', format: 'text', file: undefined });
   const report = await importAzurite(folder, config, log, bar.show).finally(bar.clear);
   console.log(json ? JSON.stringify(report) : formatReport(report, folder, describeDataLocation(config)));
-  process.exitCode = report.failed === 0 ? 0 : 1;
+  process.exitCode = report.complete ? 0 : INCOMPLETE;
 }
 
 function formatReport(report: ImportReport, from: string, to: string): string {
@@ -33,5 +35,6 @@ function formatReport(report: ImportReport, from: string, to: string): string {
     sections.push(
       `New keys were made for ${newAccounts.join(', ')}: Azurite's data has none. See holdfast account list --show-keys.`,
     );
+  sections.push('What Azurite writes to its folder from now on is not imported.');
   return sections.join('\n');
 }

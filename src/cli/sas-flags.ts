@@ -68,6 +68,7 @@ const flags = {
   'blob-url': { type: 'string', value: 'URL', help: 'of the blob service, where it is not the one that runs' },
   'queue-url': { type: 'string', value: 'URL', help: 'of the queue service, likewise' },
   'table-url': { type: 'string', value: 'URL', help: 'of the table service, likewise' },
+  'file-url': { type: 'string', value: 'URL', help: 'of the file service, likewise' },
 } as const satisfies Flags;
 
 type SasValues = Values<typeof flags>;

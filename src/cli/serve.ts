@@ -34,7 +34,9 @@ export async function serve(flavour: CliFlavour, serveOptions: ServeOptions): Pr
   });
   const server = await starting;
   if (!silent) {
-    const served = services.map((service) => `  ${`${service} service`.padEnd(19)}${serviceUrl(server, service)}\n`);
+    const served = services
+      .filter((service) => serviceUrl(server, service) !== '')
+      .map((service) => `  ${`${service} service`.padEnd(19)}${serviceUrl(server, service)}\n`);
     print(`Holdfast ${version}
 ${served.join('')}  data               ${describeDataLocation(config)}
   connection string  ${server.connectionString || 'none: holdfast account add <name> makes an account'}`);
@@ -43,8 +45,10 @@ ${served.join('')}  data               ${describeDataLocation(config)}
       print(trustInstructions(server.authority, new URL(serviceUrl(server, services[0]!)).origin));
     }
   }
-  for (const at of listening)
-    printLines(flavour.listeningLines({ ...at, port: portFrom(new URL(serviceUrl(server, at.service))) }));
+  for (const at of listening) {
+    const url = serviceUrl(server, at.service);
+    if (url !== '') printLines(flavour.listeningLines({ ...at, port: portFrom(new URL(url)) }));
+  }
 }
 
 /** In order with the lines of requests. */

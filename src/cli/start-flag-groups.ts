@@ -38,9 +38,12 @@ const addressFlags = {
   queuePort: portFlag('queue', 10_001),
   tableHost: hostFlag('table'),
   tablePort: portFlag('table', 10_002),
+  fileHost: hostFlag('file'),
+  filePort: portFlag('file', 10_003),
   blobKeepAliveTimeout: keepAliveFlag,
   queueKeepAliveTimeout: keepAliveFlag,
   tableKeepAliveTimeout: keepAliveFlag,
+  fileKeepAliveTimeout: keepAliveFlag,
   'body-memory': { type: 'string', value: 'MB', help: 'bodies on their way in memory (an eighth of it, at most 512)' },
 } as const satisfies Flags;
 

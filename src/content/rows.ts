@@ -35,6 +35,18 @@ export function sliceRef(ref: ChunkRef, from: number, to: number): ChunkRef {
   return { chunk: ref.chunk, length: to - from, offset: (ref.offset ?? 0) + from };
 }
 
+/** References to the bytes from `from` to before `to` of those that these name together. */
+export function sliceRefs(refs: readonly ChunkRef[], from: number, to: number): ChunkRef[] {
+  const sliced: ChunkRef[] = [];
+  let begin = 0;
+  for (const ref of refs) {
+    const [first, end] = [Math.max(from - begin, 0), Math.min(to - begin, ref.length)];
+    if (first < end) sliced.push(sliceRef(ref, first, end));
+    begin += ref.length;
+  }
+  return sliced;
+}
+
 /** Exists while `refs` is above 0. A content that waits for the sweeper has manifest or map pages, but no row of its own. */
 export type Content = ListContent | RangesContent;
 

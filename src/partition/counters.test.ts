@@ -1,14 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { encodeKey, type Key } from './keys.ts';
 import type { Write } from './partition.ts';
-import { mergeAdds } from './values.ts';
+import { mergeCommutativeSets } from './values.ts';
 
 const key: Key = encodeKey(['counter']);
 const other: Key = encodeKey(['other']);
 const add = (n: bigint, at = key): Write => ({ kind: 'add', key: at, n });
 const put: Write = { kind: 'put', key, value: Buffer.alloc(8) };
 const remove: Write = { kind: 'remove', key };
-const inTurn = (...writeSets: Write[][]) => mergeAdds(writeSets.map((writes, i) => ({ timestamp: BigInt(i), writes })));
+const inTurn = (...writeSets: Write[][]) =>
+  mergeCommutativeSets(writeSets.map((writes, i) => ({ timestamp: BigInt(i), writes })));
 const writesOf = (...writeSets: Write[][]) => inTurn(...writeSets).map(({ writes }) => writes);
 
 describe('Adds of transactions that share a commit', () => {
@@ -28,5 +29,14 @@ describe('Adds of transactions that share a commit', () => {
   it('wrap as the sum in the row does', () => {
     const most = (1n << 63n) - 1n;
     expect(writesOf([add(most)], [add(1n)])).toEqual([[], [add(-most - 1n)]]);
+  });
+});
+
+describe('Writes of kind max of transactions that share a commit', () => {
+  const max = (n: bigint): Write => ({ kind: 'max', key, n });
+
+  it('to one row become the first of the greatest', () => {
+    expect(writesOf([max(3n)], [max(5n)], [max(5n)], [max(4n)])).toEqual([[], [max(5n)], [], []]);
+    expect(writesOf([max(3n)], [remove], [max(1n)], [max(2n)])).toEqual([[max(3n)], [remove], [], [max(2n)]]);
   });
 });

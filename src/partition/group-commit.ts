@@ -17,7 +17,7 @@ import {
   type Transaction,
 } from './partition.ts';
 import { type BufferedWrite, mergeWrite, TransactionView } from './transaction-view.ts';
-import { mergeAdds } from './values.ts';
+import { mergeCommutativeSets } from './values.ts';
 
 /** A transaction that waits for its turn. */
 export interface PendingTransaction {
@@ -100,7 +100,7 @@ export function makeCommit(
     queueKeys: [queueKey],
     checks: [...checks.values()],
     ranges,
-    writeSets: mergeAdds(writeSets),
+    writeSets: mergeCommutativeSets(writeSets),
     ...(deadline !== undefined && { deadline }),
     ...(snapshotGroup !== undefined && { snapshotGroup }),
   };

@@ -25,6 +25,7 @@ import { decodeCounter } from './values.ts';
 const aName = fc.constantFrom('a', 'ab', 'b', 'c', 'cd', 'd');
 /** After every scanned range: a transaction that reads a key it added to is an error. */
 const aCounter = fc.constantFrom('~1', '~2');
+const aMaximum = fc.constantFrom('~3', '~4');
 const anyRange = fc.record({
   from: fc.constantFrom('', 'a', 'b', 'c'),
   to: fc.constantFrom('a', 'b', 'c', 'd', 'z'),
@@ -43,7 +44,11 @@ const anOperation: fc.Arbitrary<Operation> = fc.oneof(
     weight: 3,
     arbitrary: fc.record({ kind: fc.constant('add' as const), name: aCounter, n: fc.bigInt({ min: -2n, max: 2n }) }),
   },
-  fc.record({ kind: fc.constant('remove' as const), name: aCounter }),
+  {
+    weight: 2,
+    arbitrary: fc.record({ kind: fc.constant('max' as const), name: aMaximum, n: fc.bigInt({ min: 1n, max: 4n }) }),
+  },
+  fc.record({ kind: fc.constant('remove' as const), name: fc.oneof(aCounter, aMaximum) }),
   { weight: 2, arbitrary: fc.constant({ kind: 'wait' as const }) },
 );
 const aProgram: fc.Arbitrary<Program> = fc.record({
@@ -86,7 +91,7 @@ async function perform(
       seen = show((await tx[operation.kind](range, operation)).map(plain));
     } else if (operation.kind === 'put') tx.put(at(operation.name), bytes(operation.value));
     else if (operation.kind === 'remove') tx.remove(at(operation.name));
-    else if (operation.kind === 'add') tx.add(at(operation.name), operation.n);
+    else if (operation.kind === 'add' || operation.kind === 'max') tx[operation.kind](at(operation.name), operation.n);
     else await nextTick();
     observed.push(seen);
   }

@@ -68,6 +68,11 @@ export interface Transaction extends Snapshot {
    * same transaction starts from there; a put or a removal after an add replaces it.
    */
   add(key: Key, n: bigint): void;
+  /**
+   * Sets a row of one number, above zero, to the greater of its own and this one; see `decodeCounter`. All that is said of adds is true
+   * of it, but no row has both. A row that is not raised is not written: its version stays.
+   */
+  max(key: Key, n: bigint): void;
   /** From this instant on the commit is a conflict, and the function runs again. */
   commitBefore(instant: Instant): void;
 }
@@ -136,7 +141,10 @@ export type Write =
   | { readonly kind: 'put'; readonly key: Key; readonly value: Uint8Array }
   | { readonly kind: 'remove'; readonly key: Key }
   /** No version of the row is a conflict; see values.ts. */
-  | { readonly kind: 'add'; readonly key: Key; readonly n: bigint };
+  | CommutativeWrite;
+
+/** The row's number becomes the sum, or the greater one. */
+export type CommutativeWrite = { readonly kind: 'add' | 'max'; readonly key: Key; readonly n: bigint };
 
 /** A key in a transaction's read set; no version: the key was absent. */
 export interface ReadCheck {

@@ -2,6 +2,7 @@
 
 import { type Key, keyAfter, type Range } from './keys.ts';
 import type {
+  CommutativeWrite,
   Instant,
   RangeCheck,
   ReadCheck,
@@ -12,7 +13,7 @@ import type {
   Transaction,
   Write,
 } from './partition.ts';
-import { addToCounter, asBuffer, decodeCounter, stoppedEarly } from './values.ts';
+import { applyCommutative, asBuffer, decodeCounter, isCommutative, mergeCommutative, stoppedEarly } from './values.ts';
 
 /** A write that is not committed yet. */
 export type BufferedWrite = Write & { readonly timestamp: Timestamp };
@@ -85,7 +86,7 @@ export class TransactionView implements Transaction {
 
   async scanUnchecked(range: Range, options: ScanOptions): Promise<Row[]> {
     const buffered = this.bufferedIn(range, options.reverse);
-    const known = buffered.filter(({ kind }) => kind !== 'add');
+    const known = buffered.filter((write) => !isCommutative(write));
     return (await this.merge(range, options, known)).rows;
   }
 
@@ -103,11 +104,21 @@ export class TransactionView implements Transaction {
 
   add(key: Key, n: bigint): void {
     if (BigInt.asIntN(64, n) !== n) throw new RangeError(`not a signed 64-bit number: ${n}`);
-    const own = this.writes.get(key);
-    const buffered = own ?? this.batchWrites.get(key);
-    // An add to a row that is no counter is an error, here or at the commit.
+    this.writeCommutative({ kind: 'add', key, n });
+  }
+
+  max(key: Key, n: bigint): void {
+    if (n <= 0n || BigInt.asIntN(64, n) !== n) throw new RangeError(`not a number from 1 to 2^63 - 1: ${n}`);
+    this.writeCommutative({ kind: 'max', key, n });
+  }
+
+  private writeCommutative(write: CommutativeWrite): void {
+    const own = this.writes.get(write.key);
+    const buffered = own ?? this.batchWrites.get(write.key);
+    // To a row that is no number, or that has writes of the other kind, it is an error, here or at the commit.
     if (buffered?.kind === 'put') decodeCounter({ value: asBuffer(buffered.value) });
-    this.writes.set(key, mergeWrite(own, { kind: 'add', key, n, timestamp: this.timestamp }));
+    if (buffered && isCommutative(buffered)) mergeCommutative(buffered, write);
+    this.writes.set(write.key, mergeWrite(own, { ...write, timestamp: this.timestamp }));
   }
 
   commitBefore(instant: Instant): void {
@@ -170,15 +181,15 @@ export class TransactionView implements Transaction {
 
 /** The write that has the effect of both. */
 export function mergeWrite(earlier: BufferedWrite | undefined, write: BufferedWrite): BufferedWrite {
-  if (!earlier || write.kind !== 'add') return write;
-  const { key, n, timestamp } = write;
-  if (earlier.kind === 'add') return { kind: 'add', key, n: BigInt.asIntN(64, earlier.n + n), timestamp };
-  const value = addToCounter(earlier.kind === 'put' ? earlier.value : undefined, n);
+  if (!earlier || !isCommutative(write)) return write;
+  const { key, timestamp } = write;
+  if (isCommutative(earlier)) return { ...mergeCommutative(earlier, write), timestamp };
+  const value = applyCommutative(earlier.kind === 'put' ? earlier.value : undefined, write);
   return value ? { kind: 'put', key, value, timestamp } : { kind: 'remove', key, timestamp };
 }
 
 function checkReadable(write: BufferedWrite): BufferedWrite {
-  if (write.kind === 'add') throw new Error('a counter is not read in a transaction');
+  if (isCommutative(write)) throw new Error('a counter is not read in a transaction');
   return write;
 }
 

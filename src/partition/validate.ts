@@ -4,7 +4,7 @@
  */
 import type { Key, Range } from './keys.ts';
 import type { Commit, Instant, RangeCheck, ReadCheck, Timestamp } from './partition.ts';
-import { COUNTER_BYTES } from './values.ts';
+import { COUNTER_BYTES, isCommutative } from './values.ts';
 
 /** The rows at the time of the commit. */
 export interface CurrentRows {
@@ -42,7 +42,7 @@ export function changesAgainst(rows: CurrentRows): Changes {
 
 /**
  * For engines that decide in this process. A timestamp that is not above the version it replaces is answered with that version.
- * No transaction depends on what an add replaces, so only a row that is no counter makes an add invalid.
+ * No transaction depends on what a commutative write replaces, so only a row that is no number makes it invalid.
  */
 export function validateCommit(
   commit: Omit<Commit, 'id' | 'queueKeys'>,
@@ -53,8 +53,9 @@ export function validateCommit(
   for (const check of commit.checks) if (changes.hasChanged(check)) return 'conflict';
   for (const range of commit.ranges) if (changes.hasChangedIn(range)) return 'conflict';
   for (const { timestamp, writes } of commit.writeSets) {
-    for (const { kind, key } of writes) {
-      if (kind === 'add') {
+    for (const write of writes) {
+      const { key } = write;
+      if (isCommutative(write)) {
         const bytes = changes.bytesOf(key) ?? COUNTER_BYTES;
         if (bytes !== COUNTER_BYTES) return { invalid: `a counter is added to a row of ${bytes} bytes` };
         continue;

@@ -1,10 +1,10 @@
 /**
- * Row values: a format byte, then JSON, text or bytes. Commutative counters: a row of eight bytes, signed, big-endian; adds conflict with
- * nothing, and a counter at zero has no row.
+ * Row values: a format byte, then JSON, text or bytes. Rows of commutative writes: a number of eight bytes, signed, big-endian. Adds and
+ * max conflict with nothing, and a number of zero has no row.
  */
 
 import type { Key } from './keys.ts';
-import type { Commit, Row, ScanOptions, Timestamp, Write } from './partition.ts';
+import type { Commit, CommutativeWrite, Row, ScanOptions, Timestamp, Write } from './partition.ts';
 
 const FORMAT = 1;
 
@@ -47,43 +47,75 @@ function checkFormat(value: Uint8Array): void {
   if (value[0] !== FORMAT) throw new UnknownFormat(`a row of format ${value[0]}, which this version does not know`);
 }
 
-/** The counter's value after the add; undefined: zero, so no row. */
-export function addToCounter(value: Uint8Array | undefined, n: bigint): Buffer | undefined {
+export const isCommutative = (write: Write): write is CommutativeWrite => write.kind === 'add' || write.kind === 'max';
+
+/** One write that has the effect of two of a kind. */
+function combine(kind: CommutativeWrite['kind'], one: bigint, other: bigint): bigint {
+  if (kind === 'max') return one > other ? one : other;
   // Overflow wraps: an error in the middle of a commit would be worse.
-  const sum = BigInt.asIntN(64, (value ? decodeCounter({ value: asBuffer(value) }) : 0n) + n);
-  if (sum === 0n) return undefined;
-  const counter = Buffer.allocUnsafe(COUNTER_BYTES);
-  counter.writeBigInt64BE(sum);
-  return counter;
+  return BigInt.asIntN(64, one + other);
 }
 
-/** An add may commit after one with a later timestamp; still every change of a row needs a new version. */
-export function versionAfterAdd(timestamp: Timestamp, replaced: Timestamp | undefined): Timestamp {
+export function mergeCommutative(earlier: CommutativeWrite, { kind, key, n }: CommutativeWrite): CommutativeWrite {
+  if (earlier.kind !== kind) throw new Error('a row has adds or max, not both');
+  return { kind, key, n: combine(kind, earlier.n, n) };
+}
+
+/** The value after the write; undefined: zero, so no row. */
+export function applyCommutative(
+  value: Uint8Array | undefined,
+  { kind, n }: Pick<CommutativeWrite, 'kind' | 'n'>,
+): Buffer | undefined {
+  const result = combine(kind, value ? decodeCounter({ value: asBuffer(value) }) : 0n, n);
+  if (result === 0n) return undefined;
+  const number = Buffer.allocUnsafe(COUNTER_BYTES);
+  number.writeBigInt64BE(result);
+  return number;
+}
+
+/** Whether the row is as it was before the write. */
+export function leavesUnchanged(
+  value: Uint8Array | undefined,
+  { kind, n }: Pick<CommutativeWrite, 'kind' | 'n'>,
+): boolean {
+  return kind === 'max' && value !== undefined && decodeCounter({ value: asBuffer(value) }) >= n;
+}
+
+/** Such a write may commit after one with a later timestamp; still every change of a row needs a new version. */
+export function versionAfterCommutative(timestamp: Timestamp, replaced: Timestamp | undefined): Timestamp {
   return replaced === undefined || replaced < timestamp ? timestamp : replaced + 1n;
 }
 
-/** Adds of several transactions to one row become one add in the last of them: no transaction depends on the sums in between. */
-export function mergeAdds(writeSets: Commit['writeSets']): Commit['writeSets'] {
+/**
+ * Commutative writes of several transactions to one row become one: no transaction depends on those in between. The last add has the sum;
+ * of several max the first of the greatest is left, which is the one that raises the row.
+ */
+export function mergeCommutativeSets(writeSets: Commit['writeSets']): Commit['writeSets'] {
   if (writeSets.length < 2) return writeSets;
-  const adds = new Map<Key, { readonly kind: 'add'; readonly key: Key; n: bigint }>();
+  const later = new Map<Key, { readonly kind: CommutativeWrite['kind']; readonly key: Key; n: bigint }>();
+  const dropped = new Set<Write>();
   const merged = writeSets.toReversed().map(({ timestamp, writes }) => {
     const kept: Write[] = [];
     for (const write of writes) {
-      const { key, kind } = write;
-      const later = adds.get(key);
-      if (kind !== 'add') {
-        adds.delete(key);
+      const { key } = write;
+      const found = later.get(key);
+      if (!isCommutative(write)) {
+        later.delete(key);
         kept.push(write);
-      } else if (later) later.n = BigInt.asIntN(64, later.n + write.n);
+      } else if (found?.kind === 'add' || (found && found.n > write.n)) found.n = mergeCommutative(found, write).n;
       else {
-        const add = { kind, key, n: write.n };
-        adds.set(key, add);
-        kept.push(add);
+        if (found) dropped.add(found);
+        const last = { kind: write.kind, key, n: write.n };
+        later.set(key, last);
+        kept.push(last);
       }
     }
     return { timestamp, writes: kept };
   });
-  return merged.reverse();
+  if (dropped.size === 0) return merged.reverse();
+  return merged
+    .reverse()
+    .map(({ timestamp, writes }) => ({ timestamp, writes: writes.filter((write) => !dropped.has(write)) }));
 }
 
 /** The same bytes, not a copy. */
@@ -93,7 +125,7 @@ export function asBuffer(bytes: Uint8Array): Buffer {
 
 export const COUNTER_BYTES = 8;
 
-/** The sum in a counter's row, from -2^63 to 2^63 - 1; a counter at zero has no row. */
+/** The number in the row of commutative writes, from -2^63 to 2^63 - 1; zero has no row. */
 export function decodeCounter(row: Pick<Row, 'value'> | undefined): bigint {
   if (!row) return 0n;
   if (row.value.length !== COUNTER_BYTES) throw new RangeError(`a counter of ${row.value.length} bytes`);

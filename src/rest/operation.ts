@@ -1,15 +1,18 @@
 /** Rows of the operation tables, and the operations that they are compiled into at start-up. */
-import { type Details, StorageError } from '../services/common/errors.ts';
+import { commonErrors, type Details, errorFactory, StorageError } from '../services/common/errors.ts';
 import type { CopySourceAddress, CopySourceReads, RemoteAddress } from './blob/copy-source.ts';
 import type { Reply } from './reply.ts';
+
+const fail = errorFactory(commonErrors);
 
 export type Method = 'GET' | 'HEAD' | 'PUT' | 'POST' | 'DELETE' | 'PATCH' | 'MERGE' | 'OPTIONS';
 
 /** The kind of resource that a path addresses: the account itself, or something in it. */
-export type Shape = '/' | BlobShape | QueueShape | TableShape;
+export type Shape = '/' | BlobShape | QueueShape | TableShape | FileShape;
 type BlobShape = '/{container}' | '/{container}/{blob}';
 type QueueShape = '/{queue}' | '/{queue}/messages' | '/{queue}/messages/{message}';
 type TableShape = '/$batch' | '/Tables' | '/Tables({table})' | '/{table}' | '/{table}({keys})';
+type FileShape = '/{share}' | '/{share}/{path}';
 
 type Verb = Method | 'GET|HEAD' | 'PATCH|MERGE';
 export type Route = `${Verb} ${Shape}`;
@@ -30,9 +33,9 @@ export interface Request {
   readonly readsHosts: boolean;
   /** Received over TLS. */
   readonly secure: boolean;
-  /** A container, queue or table. */
+  /** A container, queue, table or share. */
   readonly container: string;
-  /** The resource in the container: a blob, a message, or the keys of an entity as written between their parentheses. */
+  /** The resource in the container: a blob, a message, the path of a directory or file, or the keys of an entity as written between their parentheses. */
   readonly item: string;
   /** By lower-case name, decoded; of a repeated parameter the first value. */
   readonly query: Readonly<Record<string, string>>;
@@ -90,6 +93,9 @@ export type Right =
 
 /** The right that a shared access signature must grant; a list: any one of them suffices. */
 export type Permission = Right | 'owner' | 'any' | readonly Right[] | { readonly all: readonly Right[] };
+
+/** What an account SAS is for: the service, containers, or the objects in them. */
+export type ResourceType = 's' | 'c' | 'o';
 
 export type ConditionHeader = 'If-Match' | 'If-None-Match' | 'If-Modified-Since' | 'If-Unmodified-Since';
 
@@ -149,6 +155,8 @@ export interface Operation<Context> extends RouteDescription {
   readonly shape: Shape;
   readonly isImplemented: boolean;
   readonly permission: Permission;
+  /** Where it is not that of the shape. */
+  readonly resourceType?: ResourceType;
   readonly anonymous: boolean;
   readonly conditions: readonly ConditionHeader[];
   readonly unsupported: readonly string[];
@@ -308,6 +316,8 @@ function unsupportedCheck(names: readonly string[]): (request: Request) => void 
     }
     for (const name of parameters) {
       if (request.query[name] !== undefined) {
+        if (name === 'versionid' && request.query.snapshot !== undefined)
+          throw fail('MutuallyExclusiveQueryParameters');
         const message = `The query parameter ${name} is not implemented by this server yet.`;
         throw notImplemented(message, { QueryParameterName: name });
       }

@@ -32,6 +32,20 @@ export function requiredHeader(name: string): Reader<string> {
   });
 }
 
+/** The value of a reader of this header, which must have been sent. */
+export const required = <T>(name: string, of: Reader<T | undefined>): Reader<T> =>
+  reader((request) => {
+    const value = of.read(request);
+    if (value === undefined) throw fail('MissingRequiredHeader', { HeaderName: name });
+    return value;
+  });
+
+/** For operations without a body: append and page blobs are created empty, and what is read from a URL is the content. */
+export const noContent: Reader<void> = reader(({ headers }) => {
+  const length = headers['content-length'];
+  if (length !== undefined && Number(length) !== 0) throw invalidHeader('Content-Length', String(length));
+});
+
 export function query(name: string): Reader<string | undefined> {
   const key = name.toLowerCase();
   return reader((request) => request.query[key]);
@@ -127,6 +141,13 @@ export const conditions: Reader<Conditions> = reader((request) => {
     ...(ifNoneMatch !== undefined && { ifNoneMatch }),
     ...parseDateConditions(request),
   };
+});
+
+/** For operations that honour no conditions: ignoring one would be worse than refusing it. */
+export const rejectConditions: Reader<void> = reader(({ headers }) => {
+  for (const name of ['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since']) {
+    if (headers[name] !== undefined) throw fail('ConditionHeadersNotSupported', { HeaderName: name });
+  }
 });
 
 /** Containers honour the dates only. */
@@ -270,11 +291,7 @@ export function xmlBody(
 }
 
 export function* parseDocument(root: string, bytes: Buffer, request: Request): SlicedWork<XmlElement | undefined> {
-  const expected = expectedHashes(request);
-  checkHashes(expected, {
-    md5: expected.md5 && md5Base64(bytes),
-    crc64: expected.crc64 && crc64Base64(bytes),
-  });
+  checkBodyHashes(bytes, request);
   if (bytes.length === 0) return undefined;
   try {
     const element = yield* parseXml(bytes);
@@ -284,6 +301,15 @@ export function* parseDocument(root: string, bytes: Buffer, request: Request): S
     if (error instanceof XmlError) throw invalidXml(error.line, error.column, error.message);
     throw error;
   }
+}
+
+/** Verifies a body against the checksums of its request. */
+export function checkBodyHashes(bytes: Buffer, request: Request): void {
+  const expected = expectedHashes(request);
+  checkHashes(expected, {
+    md5: expected.md5 && md5Base64(bytes),
+    crc64: expected.crc64 && crc64Base64(bytes),
+  });
 }
 
 export function bodyTooLarge(bytesMax: number): StorageError {
@@ -368,7 +394,7 @@ const MD5_BYTES = 16;
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
 /** An empty header counts as absent. */
-function base64Header(request: Request, name: string): string | undefined {
+export function base64Header(request: Request, name: string): string | undefined {
   const text = headerValue(request, name);
   if (text === undefined || text === '') return undefined;
   if (!BASE64.test(text)) throw invalidHeader(name, text);

@@ -39,16 +39,21 @@ export function serviceOperations(service: ServiceName, shapes: readonly Shape[]
       run: (storage, { document }) => setServiceProperties(storage, service, parseServiceProperties(document, service)),
       reply: () => ({ status: 202 }),
     }),
-    operation({
-      name: `Get ${title} Service Stats`,
-      route: 'GET /',
-      query: { comp: 'stats', restype: 'service' },
-      permission: 'read',
-      test: TEST,
-      input: { requireSecondary },
-      run: getServiceStats,
-      reply: (stats) => xmlReply(200, serviceStatsXml(stats)),
-    }),
+    ...(service === 'file' ? [] : [statsOperation(title)]),
     ...shapes.map((shape) => preflightOperation<Storage>(`Preflight ${title} Request`, shape, TEST)),
   ];
+}
+
+/** The File service has no such operation. */
+function statsOperation(title: string): Operation<Storage> {
+  return operation({
+    name: `Get ${title} Service Stats`,
+    route: 'GET /',
+    query: { comp: 'stats', restype: 'service' },
+    permission: 'read',
+    test: TEST,
+    input: { requireSecondary },
+    run: getServiceStats,
+    reply: (stats) => xmlReply(200, serviceStatsXml(stats)),
+  });
 }

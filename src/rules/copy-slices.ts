@@ -29,3 +29,47 @@ export function cutSlice(segments: readonly BlobSegment[], skipped: number): Blo
   }
   return slice;
 }
+
+/** A range of a content that changes in place. */
+export interface CopiedRange {
+  readonly from: number;
+  readonly to: number;
+  /** False: it was cleared. */
+  readonly isWritten: boolean;
+}
+
+export interface RangeSlice {
+  readonly ranges: readonly CopiedRange[];
+  /** Where the next slice begins. */
+  readonly end: number;
+}
+
+/** From the first byte of a slice to its last one: as many map pages as one lookup finds. */
+export const RANGE_SLICE_BYTES = 8 << 20;
+/** Each is a segment in a row of the commit. */
+export const RANGE_SLICE_RANGES_MAX = 250;
+
+/**
+ * The ranges that the next commit copies. A clear that is longer than a slice is one by itself: it costs nothing.
+ * @param found the next ranges of the source, in order
+ * @param isAll no others follow
+ * @param length of the source
+ */
+export function cutRangeSlice(found: readonly CopiedRange[], isAll: boolean, length: number): RangeSlice {
+  const [first] = found;
+  if (!first) return { ranges: [], end: length };
+  const limit = isLongClear(first) ? first.to : first.from + RANGE_SLICE_BYTES;
+  const ranges: CopiedRange[] = [];
+  for (const range of found.slice(0, RANGE_SLICE_RANGES_MAX)) {
+    if (range.from >= limit) break;
+    ranges.push({ ...range, to: Math.min(range.to, limit) });
+  }
+  const last = ranges.at(-1)!;
+  const isEnd = isAll && ranges.length === found.length && last.to === found.at(-1)!.to;
+  return { ranges, end: isEnd ? length : last.to };
+}
+
+const isLongClear = ({ from, to, isWritten }: CopiedRange): boolean => !isWritten && to - from > RANGE_SLICE_BYTES;
+
+export const writtenBytes = (ranges: readonly CopiedRange[]): number =>
+  ranges.reduce((sum, { from, to, isWritten }) => (isWritten ? sum + to - from : sum), 0);

@@ -53,6 +53,9 @@ export function queueNameFault(name: string): NameFault | undefined {
   return containerNameFault(name) ?? (name.startsWith('$') ? 'InvalidResourceName' : undefined);
 }
 
+/** The rules for queues. */
+export const shareNameFault = queueNameFault;
+
 /** Names of tables. */
 export type TableNameFault = 'InvalidResourceName' | 'NameOutOfRange' | 'InvalidInput';
 
@@ -69,7 +72,7 @@ export function tableNameFault(name: string): TableNameFault | undefined {
   return foldTableName(name) === RESERVED ? 'InvalidInput' : undefined;
 }
 
-const METRICS_TABLE = /^\$metrics(?:hour|minute)primarytransactions(?:blob|queue|table)$/i;
+const METRICS_TABLE = /^\$metrics(?:hour|minute)primarytransactions(?:blob|queue|table|file)$/i;
 
 /** Tables that the service itself writes: they can be read, and are not listed. */
 export function isMetricsTable(name: string): boolean {

@@ -1,6 +1,7 @@
 /** Access tiers of block blobs: which there are, what an archived blob permits, and how it comes back. Time is an argument. */
 import { TICKS_PER_SECOND } from '../base/time.ts';
 import type { Validators } from './conditions.ts';
+import { parsePageTier } from './page-tiers.ts';
 
 export type Tier = 'Hot' | 'Cool' | 'Cold' | 'Archive';
 export type OnlineTier = Exclude<Tier, 'Archive'>;
@@ -60,7 +61,7 @@ export function parseTier(text: string): Tier | undefined {
 
 /** The tiers of page blobs, and of accounts for block blobs only. */
 export function isPremiumTier(text: string): boolean {
-  return /^(?:P(?:4|6|10|15|20|30|40|50|60|70|80)|Premium)$/.test(text);
+  return parsePageTier(text) !== undefined || text === 'Premium';
 }
 
 export function parseRehydratePriority(text: string): RehydratePriority | undefined {

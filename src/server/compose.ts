@@ -103,13 +103,17 @@ class ComposedServer {
 
   /** Closes everything if one of the services cannot listen. */
   async listen(): Promise<void> {
-    const { certificate, storage } = this.parts;
+    const { certificate, storage, log } = this.parts;
     for (const { endpoint, rest } of this.listeners) {
       const { service, host, port } = endpoint;
       try {
         const origin = formatOrigin(certificate ? 'https' : 'http', host, await rest.listen(port, host));
         this.origins = { ...this.origins, [service]: origin };
       } catch (error) {
+        if (endpoint.isOptional && (error as NodeJS.ErrnoException).code === 'EADDRINUSE') {
+          log.warn(`Port ${port} is taken: the ${service} service is not served. --${service}Port names another port.`);
+          continue;
+        }
         await Promise.all(this.listeners.map((listener) => listener.rest.close(0)));
         await storage.closeStorage();
         throw new CannotListen(endpoint, error as NodeJS.ErrnoException);
@@ -124,7 +128,12 @@ class ComposedServer {
     const firstAccount = findFirstAccount(config, storage);
     const serviceUrl = (service: ServiceName) =>
       this.origins[service] ? `${this.origins[service]}/${firstAccount?.name ?? ''}` : '';
-    const urls = { blobUrl: serviceUrl('blob'), queueUrl: serviceUrl('queue'), tableUrl: serviceUrl('table') };
+    const urls = {
+      blobUrl: serviceUrl('blob'),
+      queueUrl: serviceUrl('queue'),
+      tableUrl: serviceUrl('table'),
+      fileUrl: serviceUrl('file'),
+    };
     log.debug({ ...urls, location: config.inMemory ? 'memory' : describeDataLocation(config) }, 'listening');
     return {
       ...urls,

@@ -22,6 +22,7 @@ describe('Config', () => {
         { service: 'blob', host: '127.0.0.1', port: 10_000, keepAliveSeconds: 5 },
         { service: 'queue', host: '127.0.0.1', port: 10_001, keepAliveSeconds: 5 },
         { service: 'table', host: '127.0.0.1', port: 10_002, keepAliveSeconds: 5 },
+        { service: 'file', host: '127.0.0.1', port: 10_003, keepAliveSeconds: 5, isOptional: true },
       ],
       accounts: undefined,
       testClock: false,
@@ -59,9 +60,17 @@ describe('Config', () => {
 
   it('picks every port that is not given if one of them is 0', () => {
     const portsOf = (options: StartOptions) => resolveConfig(options).endpoints.map(({ port }) => port);
-    expect(portsOf({ queuePort: 0 })).toEqual([0, 0, 0]);
-    expect(portsOf({ blobPort: 0, tablePort: 7 })).toEqual([0, 0, 7]);
-    expect(portsOf({ blobPort: 20_000 })).toEqual([20_000, 10_001, 10_002]);
+    expect(portsOf({ queuePort: 0 })).toEqual([0, 0, 0, 0]);
+    expect(portsOf({ blobPort: 0, tablePort: 7 })).toEqual([0, 0, 7, 0]);
+    expect(portsOf({ blobPort: 20_000 })).toEqual([20_000, 10_001, 10_002, 10_003]);
+  });
+
+  it('can do without the File service if its port is taken, unless the caller wants that port or nothing else', () => {
+    const isOptional = (options: StartOptions) => resolveConfig(options).endpoints.at(-1)?.isOptional;
+    expect(isOptional({ blobPort: 20_000 })).toBe(true);
+    expect(isOptional({ filePort: 10_003 })).toBeUndefined();
+    expect(isOptional({ services: ['file'] })).toBeUndefined();
+    expect(isOptional({ blobPort: 0 })).toBeUndefined();
   });
 
   it('serves only the services that are named', () => {

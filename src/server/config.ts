@@ -101,7 +101,12 @@ function resolveCopyOrigin(text: string): string {
   throw new StartError(`copy-from: ${text} is not an origin, as in https://example.com:8080, without a path.`);
 }
 
-const DEFAULT_PORTS: Readonly<Record<ServiceName, number>> = { blob: 10_000, queue: 10_001, table: 10_002 };
+const DEFAULT_PORTS: Readonly<Record<ServiceName, number>> = {
+  blob: 10_000,
+  queue: 10_001,
+  table: 10_002,
+  file: 10_003,
+};
 
 function resolveEndpoints(options: StartOptions): readonly Endpoint[] {
   const { services = serviceNames } = options;
@@ -116,7 +121,9 @@ function resolveEndpoints(options: StartOptions): readonly Endpoint[] {
         throw new StartError(`${service}Port: ${port} is not a port: it is a whole number from 0 to 65535.`);
       }
       const host = options[`${service}Host`] ?? '127.0.0.1';
-      return Object.freeze({ service, host, port, keepAliveSeconds: options[`${service}KeepAliveSeconds`] ?? 5 });
+      const keepAliveSeconds = options[`${service}KeepAliveSeconds`] ?? 5;
+      const isOptional = service === 'file' && port !== 0 && options.filePort === undefined && services.length > 1;
+      return Object.freeze({ service, host, port, keepAliveSeconds, ...(isOptional && { isOptional }) });
     });
   return Object.freeze(endpoints);
 }

@@ -7,12 +7,12 @@ import { DEFAULT_LOCATION, StartError } from './config.ts';
 import { DirectoryInUse, type DirectoryLock, lockDirectory } from './directory-lock.ts';
 
 /** Version of everything in the folder. A newer one is refused; so is version 1, which no release has written. */
-const FORMAT = 6;
+const FORMAT = 7;
 /**
  * The first start upgrades such a folder, and older versions refuse it from then on: 2 had no write-ahead log, 3 another one, in 4 the head of
- * a log segment did not have the length of LMDB's file, and 5 had neither tags nor older states of blobs.
+ * a log segment did not have the length of LMDB's file, 5 had neither tags nor older states of blobs, and 6 no files.
  */
-const UPGRADABLE_FORMATS: readonly number[] = [2, 3, 4, 5];
+const UPGRADABLE_FORMATS: readonly number[] = [2, 3, 4, 5, 6];
 
 export interface DataDirectory {
   /** Where the rows lie. */

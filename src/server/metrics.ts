@@ -24,6 +24,7 @@ export class ServerMetrics {
     blob: new RequestMetrics(),
     queue: new RequestMetrics(),
     table: new RequestMetrics(),
+    file: new RequestMetrics(),
   };
   readonly #storage: Monitored;
   readonly #eventLoop = new EventLoopDelay();

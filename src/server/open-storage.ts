@@ -168,12 +168,14 @@ export async function check(where: Where, onProgress?: (progress: CheckProgress)
   }
 }
 
-function describeCounts({ rows, containers, blobs, bytes, queues, messages, tables, entities }: CheckReport): string {
+function describeCounts(report: CheckReport): string {
+  const { rows, containers, blobs, bytes, queues, messages, tables, entities, shares, files } = report;
   const counts = [
     plural(containers, 'container'),
     `${plural(blobs, 'blob')} with ${plural(bytes, 'byte')}`,
     `${plural(queues, 'queue')} with ${plural(messages, 'message')}`,
     `${plural(tables, 'table')} with ${entities === 1 ? '1 entity' : `${entities} entities`}`,
+    `${plural(shares, 'share')} with ${plural(files, 'file')}`,
   ];
   return `${plural(rows, 'row')}: ${counts.join(', ')}.`;
 }

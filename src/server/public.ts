@@ -51,13 +51,13 @@ export interface CertificateFiles {
   readonly password?: string;
 }
 
-type ServedService = 'blob' | 'queue' | 'table';
+type ServedService = 'blob' | 'queue' | 'table' | 'file';
 
 type ServiceOptions = {
   /** The address that the service listens on: 127.0.0.1. */
   readonly [Name in `${ServedService}Host`]?: string;
 } & {
-  /** 10000, 10001 and 10002; 0 picks a free port, also for the services whose port is not given. */
+  /** 10000 to 10003; 0 picks a free port, also for the services whose port is not given. */
   readonly [Name in `${ServedService}Port`]?: number;
 } & {
   /** Seconds that an idle connection stays open: 5. */
@@ -114,11 +114,15 @@ export interface Endpoint {
   /** 0: a free one. */
   readonly port: number;
   readonly keepAliveSeconds: number;
+  /** The port is a default that other programs use, too: if one of them has it, the server starts without this service. */
+  readonly isOptional?: true;
 }
 
 export interface AccountSettings {
   /** How long a deleted container can be restored; 0: not at all. */
   readonly containerRetentionDays: number;
+  /** Likewise, a deleted share. */
+  readonly shareRetentionDays: number;
 }
 
 export interface HoldfastServer {
@@ -128,6 +132,7 @@ export interface HoldfastServer {
   readonly blobUrl: string;
   readonly queueUrl: string;
   readonly tableUrl: string;
+  readonly fileUrl: string;
   /** With https: 'auto', the authority that clients have to trust. */
   readonly authority: Authority | undefined;
   /** Finishes the running requests, for up to ten seconds, and closes everything. */
@@ -162,6 +167,8 @@ export interface CheckResult {
   readonly messages: number;
   readonly tables: number;
   readonly entities: number;
+  readonly shares: number;
+  readonly files: number;
   /** For people: the counts, and what they should know though nothing is wrong. */
   readonly notes: readonly string[];
   /** The faults, in plain words. */

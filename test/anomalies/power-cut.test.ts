@@ -75,7 +75,7 @@ async function writeUntil(
 ): Promise<Acknowledged[]> {
   // Long enough that the lengths of all pieces are printed that LMDB writes at once.
   const strace = ['-D', '-f', '-qq', '-yy', '-s', '128', '-o', trace, '-e', `trace=${TRACED}`];
-  const options = JSON.stringify({ checkpointBytes });
+  const options = JSON.stringify({ checkpointBytes, checkpointRowsPerTransaction: 10 });
   const child = spawn('strace', [...strace, process.execPath, writer, rows, '', options], {
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   });

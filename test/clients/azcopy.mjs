@@ -24,10 +24,7 @@ export async function installAzcopy() {
 
 /** @type {Client['run']} */
 export async function runAzcopy({ command, env }, { target, folder }) {
-  const options = {
-    cwd: folder,
-    env: { ...env, AZCOPY_LOG_LOCATION: folder, AZCOPY_JOB_PLAN_LOCATION: folder, AZCOPY_DISABLE_SYSLOG: 'true' },
-  };
+  const options = { cwd: folder, env: { ...env, ...azcopyEnvironment(folder) } };
   const files = new Map([
     ['empty', Buffer.alloc(0)],
     ['below/a b+ü%25.txt', Buffer.from('odd')],
@@ -152,6 +149,11 @@ export async function runAzcopy({ command, env }, { target, folder }) {
   return checks;
 }
 
+/** What it writes besides stays in this folder. @param {string} folder */
+export function azcopyEnvironment(folder) {
+  return { AZCOPY_LOG_LOCATION: folder, AZCOPY_JOB_PLAN_LOCATION: folder, AZCOPY_DISABLE_SYSLOG: 'true' };
+}
+
 /** @param {import('@azure/storage-blob').ContainerClient} container */
 function signedUrl(container) {
   const permissions = ContainerSASPermissions.parse('racwdlt');
@@ -166,7 +168,7 @@ async function namesIn(container) {
 }
 
 /** @param {string} folder @param {ReadonlyMap<string, Buffer>} files */
-function isSame(folder, files) {
+export function isSame(folder, files) {
   const isEqual = [...files].every(([name, bytes]) => readFileSync(join(folder, name)).equals(bytes));
   return isEqual && readdirSync(folder).length === files.size;
 }

@@ -2,8 +2,10 @@
 import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { BlobServiceClient } from '@azure/storage-blob';
+import { ShareServiceClient } from '@azure/storage-file-share';
 import { installAz, runAz } from './az.mjs';
 import { installAzcopy, runAzcopy } from './azcopy.mjs';
+import { runAzcopyOnShares } from './azcopy-files.mjs';
 import { environmentOf, sasOfCommand } from './environment.mjs';
 import { cargoProgram, cargoTests, goProgram, goTests, here, maven, pip } from './install.mjs';
 import { parseCargoTest, parseGoTest } from './results.mjs';
@@ -17,6 +19,7 @@ import { checked } from './steps.mjs';
  * @property {readonly string[]} needs toolchains that must be on the PATH
  * @property {() => Promise<Tool>} install
  * @property {(tool: Tool, place: Place) => Promise<Check[]>} run
+ * @property {boolean} [ofShares] concerns the File service, which Azurite does not have
  */
 
 const SDK = 'azure-storage-blob';
@@ -29,9 +32,17 @@ export const clients = {
     install: () => goTests('rclone', 'github.com/rclone/rclone', 'backend/azureblob'),
     run: runRclone,
   },
+  'azcopy-files': { needs: ['npm'], install: installAzcopy, run: runAzcopyOnShares, ofShares: true },
+  'rclone-files': {
+    needs: ['go'],
+    install: () => goTests('rclone-files', 'github.com/rclone/rclone', 'backend/azurefiles'),
+    run: runRcloneOnShares,
+    ofShares: true,
+  },
   python: {
     needs: ['python3'],
-    install: () => pip('python-packages', [SDK, 'azure-storage-queue', 'azure-data-tables']),
+    install: () =>
+      pip('python-packages', [SDK, 'azure-storage-queue', 'azure-data-tables', 'azure-storage-file-share']),
     run: runPythonSdk,
   },
   go: {
@@ -65,7 +76,8 @@ function library(name, ...others) {
 
 /** @type {Client['run']} */
 async function runPythonSdk({ command }, { target, folder }) {
-  const scripts = readdirSync(join(here, 'python')).filter((name) => name.endsWith('.py') && name !== 'harness.py');
+  const others = target.kind === 'holdfast' ? ['harness.py'] : ['harness.py', 'shares.py'];
+  const scripts = readdirSync(join(here, 'python')).filter((name) => name.endsWith('.py') && !others.includes(name));
   const env = {
     ...environmentOf(target),
     ...(target.kind === 'holdfast' && (await sasOfCommand(target, target.location))),
@@ -88,13 +100,28 @@ function runJava({ command, folder, env }, { target }) {
   return checked(command, ['Client.java'], { cwd: folder, env: { ...env, ...environmentOf(target) } });
 }
 
-/** rclone's own integration tests, which need nothing but a remote of this name. @type {Client['run']} */
-function runRclone({ command, folder }, { target, folder: own }) {
-  const config = join(own, 'rclone.conf');
+/** @type {Client['run']} */
+function runRclone(tool, { target, folder }) {
   const { account, key, blobUrl } = target;
-  const settings = { type: 'azureblob', account, key, endpoint: blobUrl };
+  return runRcloneTests(tool, folder, 'TestAzureBlob', { type: 'azureblob', account, key, endpoint: blobUrl });
+}
+
+/** @type {Client['run']} */
+async function runRcloneOnShares(tool, { target, folder }) {
+  const share = 'rclone';
+  await ShareServiceClient.fromConnectionString(target.connectionString).createShare(share);
+  const settings = { type: 'azurefiles', share_name: share, connection_string: target.connectionString };
+  return runRcloneTests(tool, folder, 'TestAzureFiles', settings);
+}
+
+/**
+ * rclone's own integration tests, which need nothing but a remote of this name.
+ * @param {Tool} tool @param {string} own @param {string} remote @param {Record<string, string>} settings
+ */
+function runRcloneTests({ command, folder }, own, remote, settings) {
+  const config = join(own, 'rclone.conf');
   const lines = Object.entries(settings).map((pair) => pair.join(' = '));
-  writeFileSync(config, ['[TestAzureBlob]', ...lines, ''].join('\n'));
+  writeFileSync(config, [`[${remote}]`, ...lines, ''].join('\n'));
   const env = { RCLONE_CONFIG: config, XDG_CACHE_HOME: own };
   const options = { cwd: folder, env, minutes: 40, parse: parseGoTest, failed: [1] };
   return checked(command, ['-test.v', '-test.run', '^TestIntegration', '-test.timeout=40m'], options);

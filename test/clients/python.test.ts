@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { debianPython, noPythonSdk, noPythonTables } from '../support/installed-tools.ts';
+import { debianPython, noPythonSdk, noPythonShares, noPythonTables } from '../support/installed-tools.ts';
 import { type Running, serverFor } from '../support/test-server.ts';
 import { environmentOf, sasOfCommand } from './environment.mjs';
 import { run } from './steps.mjs';
@@ -20,6 +20,7 @@ describe("Microsoft's SDK for Python", () => {
   topic(running, 'anonymous');
   topic(running, 'host_style');
   topic(running, 'queues');
+  topic(running, 'shares', undefined, noPythonShares);
   topic(running, 'tables', undefined, noPythonTables);
 });
 

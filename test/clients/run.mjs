@@ -59,7 +59,7 @@ process.exit(failures.length === 0 ? 0 : 1);
 
 /** @param {string} name @returns {Promise<import('./report.mjs').Result>} */
 async function test(name) {
-  const { needs, install, run } = clients[name];
+  const { needs, install, run, ofShares } = clients[name];
   let tool;
   try {
     await checkToolchains(needs);
@@ -73,7 +73,7 @@ async function test(name) {
   console.log(`\n${name} ${tool.version}`);
   /** @type {import('./report.mjs').Result['checks']} */
   const checks = {};
-  for (const { kind } of present) {
+  for (const { kind } of present.filter((server) => !ofShares || server.kind === 'holdfast')) {
     const own = join(folder, `${name}-${kind}`);
     mkdirSync(join(own, 'files'), { recursive: true });
     const target = await startTarget(kind, join(own, 'data'));

@@ -1,7 +1,8 @@
 /** The servers that each client meets, each with an account that has a name and a key of its own, on ports of their own. */
 import { randomBytes } from 'node:crypto';
 import * as emulator from '../../bench/http-client.mjs';
-import { endAll, installAzurite, startServer } from '../../bench/servers.mjs';
+import { endAll, startServer } from '../../bench/servers.mjs';
+import { installAzurite } from '../../scripts/azurite.mjs';
 import { Unavailable } from './steps.mjs';
 
 /**
@@ -50,6 +51,7 @@ export async function startTarget(kind, location) {
     BlobEndpoint: url('blob'),
     QueueEndpoint: url('queue'),
     TableEndpoint: url('table'),
+    ...(ports.file && { FileEndpoint: url('file') }),
   };
   return {
     kind,

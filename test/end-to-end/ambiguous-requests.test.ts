@@ -9,7 +9,7 @@ const running = serverFor('memory');
 const EXPIRY = '2099-01-01T00:00:00Z';
 const VERSION = '2022-11-02';
 const sasWith = (fields: Record<string, string> = {}): string[] =>
-  accountSas({ sv: VERSION, ss: 'bqt', srt: 'sco', sp: 'rwdlacup', se: EXPIRY, ...fields });
+  accountSas({ sv: VERSION, ss: 'bqtf', srt: 'sco', sp: 'rwdlacup', se: EXPIRY, ...fields });
 
 beforeAll(async () => {
   const container = running.service.getContainerClient('container');
@@ -17,6 +17,7 @@ beforeAll(async () => {
   await container.getBlockBlobClient('blob').upload('content', 7);
   await running.queues.createQueue('queue');
   await running.tables.createTable('table');
+  await running.files.createShare('share');
 });
 
 beforeEach(async () => {
@@ -27,6 +28,7 @@ const READS: Readonly<Record<ServiceName, string>> = {
   blob: '/container/blob',
   queue: '/queue/messages?peekonly=true',
   table: "/table(PartitionKey='p',RowKey='r')",
+  file: '/share?restype=share',
 };
 
 /** A read that the query authorizes. */
@@ -36,7 +38,7 @@ function read(of: ServiceName, parts: readonly string[]) {
   return running.request('GET', target, { of, unsigned: true });
 }
 
-describe.each(['blob', 'queue', 'table'] as const)('A shared access signature of the %s service', (of) => {
+describe.each(['blob', 'queue', 'table', 'file'] as const)('A shared access signature of the %s service', (of) => {
   it('is accepted if each parameter occurs once', async () => {
     expect((await read(of, sasWith({ spr: 'https,http', sip: '127.0.0.1', st: '2020-01-01' }))).status).toBe(200);
   });

@@ -9,7 +9,7 @@ import { type AnonymousRow, anonymousRows } from '../truth-tables/anonymous.ts';
 const running = serverFor('memory');
 const LEVELS = ['none', 'blob', 'container'] as const;
 type Level = (typeof LEVELS)[number];
-/** A name that containers, queues and tables can have. */
+/** A name that containers, queues, tables and shares can have. */
 const nameAt = (level: Level) => `open${level}`;
 
 beforeAll(async () => {
@@ -19,6 +19,7 @@ beforeAll(async () => {
   await running.service.setProperties({ cors });
   await running.queues.setProperties({ cors });
   await running.tables.setProperties({ cors });
+  await running.files.setProperties({ cors });
   for (const level of LEVELS) {
     const container = running.service.getContainerClient(nameAt(level));
     await container.create(level === 'none' ? {} : { access: level });
@@ -27,6 +28,7 @@ beforeAll(async () => {
     await blob.stageBlock('YQ==', 'uncommitted', 11);
     await container.getPageBlobClient('dir/disk').create(512);
     await running.queues.createQueue(nameAt(level));
+    await running.files.createShare(nameAt(level));
     await running.tables.createTable(nameAt(level));
     await running.table(nameAt(level)).createEntity({ partitionKey: 'p', rowKey: 'r' });
   }
@@ -80,6 +82,8 @@ describe('A caller without any credential', () => {
       expect(lists.uncommittedBlocks).toEqual([{ name: 'YQ==', size: 11 }]);
       const queue = await running.queues.getQueueClient(nameAt(level)).getProperties();
       expect(queue.approximateMessagesCount).toBe(0);
+      const root = running.files.getShareClient(nameAt(level)).getDirectoryClient('');
+      expect((await root.listFilesAndDirectories().next()).done).toBe(true);
       expect(await running.table(nameAt(level)).getEntity('p', 'r')).toMatchObject({ rowKey: 'r' });
     }
   });

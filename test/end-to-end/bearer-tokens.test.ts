@@ -2,6 +2,7 @@
 import { request as httpsRequest } from 'node:https';
 import { TableServiceClient } from '@azure/data-tables';
 import { BlobServiceClient } from '@azure/storage-blob';
+import { ShareServiceClient } from '@azure/storage-file-share';
 import { QueueServiceClient } from '@azure/storage-queue';
 import { describe, expect, it } from 'vitest';
 import type { ServiceName } from '../../src/services/common/names.ts';
@@ -9,7 +10,7 @@ import { account, expectRefusal, serverFor } from '../support/test-server.ts';
 
 const running = serverFor('memory', { https: 'auto', oauth: 'basic' });
 const TENANT = '72f988bf-86f1-41af-91ab-2d7cd011db47';
-const SERVICES = ['blob', 'queue', 'table'] as const;
+const SERVICES = ['blob', 'queue', 'table', 'file'] as const;
 
 const challengeFor = (tenant: string) =>
   `Bearer authorization_uri=https://login.microsoftonline.com/${tenant}/oauth2/authorize resource_id=https://storage.azure.com`;
@@ -23,11 +24,13 @@ function tokenWith(claims: object): string {
 }
 
 const urlOf = (service: ServiceName) => running.server[`${service}Url`];
-const LISTS = { blob: '/?comp=list', queue: '/?comp=list', table: '/Tables' };
+/** Needed by the File service only. */
+const INTENT = { 'x-ms-file-request-intent': 'backup' };
+const LISTS = { blob: '/?comp=list', queue: '/?comp=list', table: '/Tables', file: '/?comp=list' };
 
-/** List Containers, List Queues or Query Tables. */
-function list(service: ServiceName, authorization?: string) {
-  const headers = { 'x-ms-version': '2025-07-05', ...(authorization && { Authorization: authorization }) };
+/** List Containers, List Queues, Query Tables or List Shares. */
+function list(service: ServiceName, authorization?: string, more: Record<string, string> = INTENT) {
+  const headers = { 'x-ms-version': '2025-07-05', ...(authorization && { Authorization: authorization }), ...more };
   return new Promise<{ status: number; code: unknown; challenge: string | undefined }>((resolve, reject) => {
     const options = { headers, ca: running.server.authority!.certificate, agent: false };
     httpsRequest(new URL(`${urlOf(service)}${LISTS[service]}`), options, (answer) => {
@@ -75,6 +78,15 @@ describe.each(SERVICES)('A bearer token for the %s service', (service) => {
   });
 });
 
+describe('A bearer token without the intent of a backup', () => {
+  it('opens no files', async () => {
+    const refusal = async (headers: Record<string, string>) => list('file', `Bearer ${tokenWith({})}`, headers);
+    expect(await refusal({})).toMatchObject({ status: 400, code: 'MissingRequiredHeader' });
+    const other = { 'x-ms-file-request-intent': 'fun' };
+    expect(await refusal(other)).toMatchObject({ status: 400, code: 'InvalidHeaderValue' });
+  });
+});
+
 describe("Microsoft's clients", () => {
   /** The credential, and the tenants for which it was asked for a token. */
   function credentialWith(claims: object) {
@@ -94,6 +106,13 @@ describe("Microsoft's clients", () => {
     ['blob', (credential) => new BlobServiceClient(urlOf('blob'), credential, options()).listContainers().next()],
     ['queue', (credential) => new QueueServiceClient(urlOf('queue'), credential, options()).listQueues().next()],
     ['table', (credential) => new TableServiceClient(urlOf('table'), credential, options()).listTables().next()],
+    [
+      'file',
+      (credential) => {
+        const own = { ...options(), fileRequestIntent: 'backup' } as const;
+        return new ShareServiceClient(urlOf('file'), credential, own).listShares().next();
+      },
+    ],
   ] satisfies [ServiceName, (credential: ReturnType<typeof credentialWith>['credential']) => Promise<unknown>][])(
     'for %s bring tokens, and understand why one is refused',
     async (_, callWith) => {

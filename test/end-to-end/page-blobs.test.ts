@@ -586,3 +586,67 @@ describe('A page blob', () => {
     });
   });
 });
+
+describe('The tier of a page blob', () => {
+  onLmdb((running) => {
+    it('is set when the blob is created, by Set Blob Tier and by Copy Blob, and shown once it is set', async () => {
+      const container = await running.newContainer();
+      const blob = container.getPageBlobClient('disk');
+      await blob.create(4 * PAGE);
+      const { etag, accessTier } = await blob.getProperties();
+      expect(accessTier).toBeUndefined();
+      await blob.setAccessTier('P10');
+      const found = await blob.getProperties();
+      expect(found).toMatchObject({ accessTier: 'P10', etag });
+      expect(found.accessTierInferred).toBeUndefined();
+      expect(await listXml(running, blob.containerName)).toContain('<AccessTier>P10</AccessTier><LeaseStatus>');
+      await put(blob, 0, 1, 'x');
+      await blob.updateSequenceNumber('increment');
+      expect((await blob.getProperties()).accessTier).toBe('P10');
+      await blob.create(4 * PAGE, { tier: 'P20' });
+      expect((await blob.getProperties()).accessTier).toBe('P20');
+      const copy = container.getPageBlobClient('copy');
+      const send = (tier: string) =>
+        running.request('PUT', pathOf(copy), { headers: { 'x-ms-copy-source': blob.url, 'x-ms-access-tier': tier } });
+      expect((await send('P30')).status).toBe(202);
+      expect((await copy.getProperties()).accessTier).toBe('P30');
+      await (await copy.beginCopyFromURL(blob.url)).pollUntilDone();
+      expect((await copy.getProperties()).accessTier).toBeUndefined();
+      expectError(await send('Hot'), 400, 'InvalidBlobTier');
+    });
+
+    it('is never lowered, and never too small for the length', async () => {
+      const blob = await newBlob(running, 33 * 2 ** 30);
+      await expectRefusal(blob.setAccessTier('P4'), 409, 'BlobTierInadequateForContentLength');
+      await blob.setAccessTier('P6');
+      await blob.setAccessTier('P6');
+      await expectRefusal(blob.setAccessTier('P4'), 409, 'CannotChangeToLowerTier');
+      await expectRefusal(blob.resize(65 * 2 ** 30), 409, 'ContentLengthLargerThanTierLimit');
+      await blob.resize(64 * 2 ** 30);
+      await blob.setAccessTier('P80');
+      await blob.resize(2 * TIB);
+      await expectRefusal(blob.create(33 * 2 ** 30, { tier: 'P4' }), 409, 'ContentLengthLargerThanTierLimit');
+    });
+
+    it('is another one than that of a block blob, and append blobs have none', async () => {
+      const container = await running.newContainer();
+      const page = container.getPageBlobClient('page');
+      await expectRefusal(page.create(PAGE, { tier: 'Hot' as 'P4' }), 400, 'InvalidBlobTier');
+      const headers = { 'x-ms-blob-type': 'PageBlob', 'x-ms-blob-content-length': '512', 'x-ms-access-tier': 'P5' };
+      expectError(await running.request('PUT', pathOf(page), { headers }), 400, 'InvalidHeaderValue', {
+        ...{ HeaderName: 'x-ms-access-tier', HeaderValue: 'P5' },
+      });
+      await page.create(PAGE);
+      await expectRefusal(page.setAccessTier('Hot'), 409, 'InvalidBlobType');
+      const append = container.getAppendBlobClient('append');
+      await append.create();
+      await expectRefusal(append.setAccessTier('P10'), 400, 'InvalidBlobTier');
+      const copyOf = (from: { url: string }, tier: string) =>
+        running.request('PUT', `/${container.containerName}/copy`, {
+          headers: { 'x-ms-copy-source': from.url, 'x-ms-access-tier': tier },
+        });
+      expectError(await copyOf(append, 'P10'), 400, 'InvalidBlobTier');
+      expectError(await copyOf(append, 'Cool'), 400, 'InvalidBlobTier');
+    });
+  });
+});

@@ -112,16 +112,6 @@ describe('Copy Blob from another server', () => {
         if (running.engine !== 'memory') expect((await check(running.where)).findings).toEqual([]);
       });
 
-      it.each(['AppendBlob', 'PageBlob'])(
-        'refuses a source of another kind, which the copy would not have: %s',
-        async (type) => {
-          const to = (await running.newContainer()).getBlockBlobClient('to');
-          const url = origin.put(`/${randomUUID()}`, { bytes: randomBytes(512), headers: { 'x-ms-blob-type': type } });
-          await expectRefusal(to.beginCopyFromURL(url), 501, 'NotImplemented');
-          expect(await to.exists()).toBe(false);
-        },
-      );
-
       it.each([0, 10, 16_384, 16_385, 33 * MIB])(
         'copies %i bytes with the properties of the source',
         async (length) => {
@@ -237,6 +227,22 @@ describe('Copy Blob from another server', () => {
         expect(await to.exists()).toBe(false);
         await to.upload('new', 3);
         expect(await textOf(to)).toBe('new');
+      });
+
+      it('is no source for another copy before it is complete', async () => {
+        const { to, bytes } = await startStalled(running);
+        const container = running.service.getContainerClient(to.containerName);
+        const [copy, block] = ['copy', 'block'].map((name) => container.getBlockBlobClient(name)) as [
+          BlockBlobClient,
+          BlockBlobClient,
+        ];
+        await expectRefusal(copy.beginCopyFromURL(to.url), 409, 'PendingCopyOperation');
+        await expectRefusal(copy.syncCopyFromURL(await signed(to)), 409, 'CannotVerifyCopySource');
+        await expectRefusal(block.stageBlockFromURL(id('a'), await signed(to)), 409, 'CannotVerifyCopySource');
+        origin.resume();
+        await ended(to);
+        await (await copy.beginCopyFromURL(to.url)).pollUntilDone();
+        expect((await copy.downloadToBuffer()).equals(bytes)).toBe(true);
       });
 
       it('goes on in a container that is renamed', async () => {

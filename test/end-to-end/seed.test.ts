@@ -167,14 +167,45 @@ describe('A seed', () => {
     ['bytes that are not Base64', 'base64: AAEC', 'base64: A', 0, 'it is not Base64'],
     ['two contents', 'base64: AAEC', 'base64: AAEC, text: x', 0, 'one of text, base64, file'],
     ['a file that is not there', 'file: files/index.html', 'file: nothing', 0, 'there is no file'],
-    ['a tier that there is not', 'tier: Cool', 'tier: Warm', 0, 'InvalidHeaderValue'],
-    ['a tag that Azure refuses', 'x/1', 'x!1', 0, 'InvalidTags'],
-    ['a name that Azure refuses', '  photos:', '  Photos:', 0, 'InvalidResourceName'],
-    ['a message that is never visible', 'ttlSeconds: -1', 'ttlSeconds: 0', 0, 'InvalidQueryParameterValue'],
+    ['a tier that there is not', 'tier: Cool', 'tier: Warm', 0, 'pixel.tier: it is Hot or Cool or Cold or Archive'],
+    ['a tag that Azure refuses', 'x/1', 'x!1', 0, 'pixel.tags.a b: tags have letters, digits'],
+    ['metadata that Azure refuses', 'team: b', 'the-team: b', 0, 'jobs.metadata.the-team: a name of metadata has'],
+    ['metadata twice', 'owner: me', 'owner: me, Owner: me', 0, 'photos.metadata.Owner: a name of metadata'],
+    ['too much metadata', 'size: "1"', `size: "${'1'.repeat(9_000)}"`, 0, 'pixel.metadata.size: metadata has at most'],
+    [
+      'a name of a container that Azure refuses',
+      '  photos:',
+      '  Photos:',
+      0,
+      'containers.Photos: the name of a container',
+    ],
+    ['a name of a queue that Azure refuses', '  empty:', '  an_empty:', 0, 'queues.an_empty: the name of a queue has'],
+    ['a name of a table that Azure refuses', '  People:', '  My-people:', 0, 'tables.My-people: the name of a table'],
+    ['a blob without a name', 'hello.txt:', '"":', 0, 'the name of a blob has 1 to 1,024 characters'],
+    ['a file that is a folder', 'file: files/index.html', 'file: files', 0, 'is not a file'],
+    [
+      'a message that is never visible',
+      'ttlSeconds: -1',
+      'ttlSeconds: 0',
+      0,
+      'messages[2].ttlSeconds: it is at least 1',
+    ],
+    [
+      'a message that expires first',
+      'Seconds: 3600',
+      'Seconds: 700000',
+      0,
+      'visibilitySeconds: it is from 0 to 604800',
+    ],
+    ['an anchor that there is not', '  empty:', '  empty: *anchor', 0, 'there is no &anchor before *anchor'],
     ['a message without a text', 'text: two, ', '', 0, 'a message has a text'],
     ['a list as a property', 'Age: 3', 'Age: [3]', 0, 'entities[1].Age: a property is'],
-    ['a type that a value is not of', 'Edm.Int64', 'Edm.Guid', 0, 'InvalidInput'],
-    ['an entity without a key', 'RowKey: "1", ', '', 0, 'PropertiesNeedValue'],
+    ['a type that a value is not of', 'Edm.Int64', 'Edm.Guid', 0, 'entities[1].Big: it is not a value of Edm.Guid'],
+    ['a name of a property that Azure refuses', 'Age: 3', 'an age: 3', 0, 'entities[1].an age: PropertyNameInvalid'],
+    ['a key of an entity that is a number', 'RowKey: "1"', 'RowKey: 1', 0, 'entities[1].RowKey: it is a text'],
+    ['a key that Azure refuses', 'RowKey: "1"', 'RowKey: a/b', 0, 'entities[1].RowKey: OutOfRangeInput'],
+    ['an entity without a key', 'RowKey: "1", ', '', 0, 'entities[1]: an entity has a RowKey'],
+    ['an entity twice', 'RowKey: "2"', 'RowKey: "1"', 0, 'an entity with the same PartitionKey and RowKey'],
     ['a key that is not Base64', '[c2Vjb25k]', '["!"]', 0, 'key 1 is not base64'],
     ['an account without keys', '    keys: [c2Vjb25k]', '    queues: {}', -1, 'give it keys'],
     ['shares', 'tables:', 'shares:', 0, 'need the File service'],
@@ -193,6 +224,22 @@ describe('A seed', () => {
     expect((failed as Error).message).not.toContain('\n');
     // Nothing holds the folder any more.
     await restart({ location });
+  });
+
+  it('that is wrong in its last line creates nothing', async () => {
+    const { folder, seed } = seedFolder(`${SEED}    queues: { A_B: }\n`);
+    const location = join(folder, 'data');
+    await expect(start({ blobPort: 0, location, seed })).rejects.toThrow(
+      'accounts.second.queues.A_B: the name of a queue',
+    );
+    const { container } = await restart({ location });
+    expect(await container('photos').exists()).toBe(false);
+  });
+
+  it('that is not UTF-8 is refused', async () => {
+    const { seed } = seedFolder('');
+    writeFileSync(seed, Buffer.from(`\ufeff${SEED}`, 'utf16le'));
+    await expect(start({ inMemory: true, blobPort: 0, seed })).rejects.toThrow(`The seed ${seed} is not text in UTF-8`);
   });
 
   it('that is missing is named', async () => {

@@ -59,6 +59,20 @@ describe('Snapshot Blob', () => {
       expect([raw.status, raw.headers['x-ms-request-server-encrypted']]).toEqual([201, 'false']);
     });
 
+    it('is named in reads of versions before 2019-02-02', async () => {
+      const { blob, path } = await newBlob();
+      const { snapshot } = await snapshotOf(blob);
+      for (const method of ['GET', 'HEAD'])
+        for (const [version, query, expected] of [
+          ['2018-11-09', `?snapshot=${snapshot}`, snapshot],
+          ['2018-11-09', '', undefined],
+          ['2019-02-02', `?snapshot=${snapshot}`, undefined],
+        ] as const) {
+          const found = await running.request(method, `${path}${query}`, { headers: { 'x-ms-version': version } });
+          expect([found.status, found.headers['x-ms-snapshot']]).toEqual([200, expected]);
+        }
+    });
+
     it('keeps long contents, blocks and all, after the blob is overwritten and deleted', async () => {
       const container = await running.newContainer();
       const blob = container.getBlockBlobClient('blob');
@@ -112,7 +126,10 @@ describe('Snapshot Blob', () => {
       }
       expectError(await get('1988-08-18T07:52:31.6690068Z'), 404, 'BlobNotFound');
       expectError(await get(snapshot, `/${container.containerName}/other`), 404, 'BlobNotFound');
-      expectError(await get(`${snapshot}&versionid=${snapshot}`), 501, 'NotImplemented');
+      for (const method of ['GET', 'DELETE'] as const) {
+        const both = await running.request(method, `${path}?snapshot=${snapshot}&versionid=${snapshot}`);
+        expectError(both, 400, 'MutuallyExclusiveQueryParameters');
+      }
       expect((await get(snapshot)).status).toBe(200);
     });
 

@@ -6,11 +6,11 @@ import { fileURLToPath } from 'node:url';
 if (process.send && process.argv[2] === '--serve') {
   const { takeSteps } = await import('./steps.mjs');
   const { start } = await import('../../build/index.js');
-  const server = await start({ inMemory: true, blobPort: 0, log: { level: 'error' } });
+  const server = await start({ inMemory: true, blobPort: 0, filePort: 0, log: { level: 'error' } });
   process.on('message', () => process.send?.(takeSteps()));
   process.once('disconnect', () => process.exit());
-  const { blobUrl: blob, queueUrl: queue, tableUrl: table } = server;
-  process.send({ blob, queue, table });
+  const { blobUrl: blob, queueUrl: queue, tableUrl: table, fileUrl: file } = server;
+  process.send({ blob, queue, table, file });
 }
 
 export async function startCountedServer() {

@@ -407,7 +407,7 @@ describe('The checker', () => {
       }),
       { numRuns: 200 },
     );
-    expect(found).toBeGreaterThan(100);
+    expect(found).toBeGreaterThan(30);
   });
 
   it('names the first answer that fits nowhere, and the possible states of the blob', () => {

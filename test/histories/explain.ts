@@ -20,10 +20,10 @@ export function explain({ blob, reason, prefix, failing, states }: Violation): s
 }
 
 /** Checks a recorded history, and prints its size. @returns the violations, as text */
-export function report({ operations, softDelete, unknown, unreadable }: Recorded): string[] {
+export function report({ operations, softDelete, codes, unknown, unreadable }: Recorded): string[] {
   const started = performance.now();
   const lost = unreadable.map((blob) => `${blob}: it cannot be read any more, ${JSON.stringify(unknown)}`);
-  const violations = [...checkHistory(operations, { softDelete }).map(explain), ...lost];
+  const violations = [...checkHistory(operations, { softDelete, codes }).map(explain), ...lost];
   const seconds = ((performance.now() - started) / 1000).toFixed(2);
   const answered = operations.filter(({ returned }) => returned);
   const refused = answered.filter(({ returned }) => 'refused' in returned!.answer);

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Server } from '../support/restartable-servers.ts';
 import { connect } from '../support/signed-client.mjs';
+import { FILE_CODES, makeShare, performOnFile } from './file-requests.ts';
 import { type Answer, INFINITE, type Operation, type Request } from './history.ts';
 import { type Hints, inPlaceRequest } from './in-place-choices.ts';
 import { type InPlaceType, pieceBytes } from './in-place-model.ts';
@@ -10,7 +11,9 @@ import { LEASE_SECONDS } from './model.ts';
 import { CONTAINER, perform, type Wire } from './requests.ts';
 
 export interface LoadOptions {
-  readonly servers: readonly Pick<Server, 'origin'>[];
+  readonly servers: readonly Pick<Server, 'origin' | 'originOf'>[];
+  /** Files in place of blobs: without conditions, snapshots, and leases that end. */
+  readonly files?: boolean;
   readonly seed: number;
   readonly clients?: number;
   readonly blobs?: number;
@@ -27,6 +30,8 @@ export interface LoadOptions {
 export interface Recorded {
   readonly operations: readonly Operation[];
   readonly softDelete: boolean;
+  /** Codes that the service has in place of those of the model. */
+  readonly codes?: Readonly<Record<string, string>> | undefined;
   /** Why there was no answer, and how often. */
   readonly unknown: Readonly<Record<string, number>>;
   /** Blobs that could not be read in the end, and why. */
@@ -56,7 +61,18 @@ export type More = (answers: number) => Promise<void>;
 
 /** Goes on while the work does. Ends with a read of every blob at every server. */
 export async function record(options: LoadOptions, work: (more: More) => Promise<void>): Promise<Recorded> {
-  const { servers, clients = 16, blobs = 4, movesClock = false, softDelete = false, rest = 0, type } = options;
+  const {
+    servers,
+    clients = 16,
+    blobs = 4,
+    movesClock = false,
+    softDelete = false,
+    rest = 0,
+    files = false,
+    type,
+  } = options;
+  const originOf = (server: LoadOptions['servers'][number]) => (files ? server.originOf('File') : server.origin());
+  const send = files ? performOnFile : perform;
   const names = Array.from({ length: blobs }, (_, i) => `blob-${i}`);
   /** The last of them are in use. */
   const inUse = () => names.slice(-blobs);
@@ -79,7 +95,7 @@ export async function record(options: LoadOptions, work: (more: More) => Promise
 
   async function ask(client: number, on: readonly string[], request: Request, wire: Wire) {
     const called = performance.now();
-    const outcome = await perform(on[0]!, request, wire);
+    const outcome = await send(on[0]!, request, wire);
     const at = performance.now();
     if (outcome === 'never sent') return undefined;
     if ('unknown' in outcome) unknown[outcome.unknown] = (unknown[outcome.unknown] ?? 0) + 1;
@@ -94,14 +110,14 @@ export async function record(options: LoadOptions, work: (more: More) => Promise
     const own = connections();
     const etags = new Map<string, string>();
     for (let home = client; !isOver; ) {
-      const origin = (random() < 0.2 ? pick(servers) : servers[home % servers.length]!).origin();
+      const origin = originOf(random() < 0.2 ? pick(servers) : servers[home % servers.length]!);
       if (origin === undefined) {
         home++;
         await sleep(5);
         continue;
       }
       const blob = pick(inUse());
-      const request = next(blob, etags.get(blob));
+      const request = files ? nextOfFile(blob) : next(blob, etags.get(blob));
       countState(blob, request);
       const patience = random() < 0.3 ? SHORT_PATIENCE_MILLISECONDS : PATIENCE_MILLISECONDS;
       const answer = await ask(client, [blob], request, { origin, connection: own.to(origin), patience, lengthOf });
@@ -152,9 +168,7 @@ export async function record(options: LoadOptions, work: (more: More) => Promise
     const roll = random() * 100;
     if (roll < 30) return { kind: 'get', leaseId: random() < 0.1 ? lease : undefined };
     if (roll < 66) {
-      const content = `w${++written}`;
-      lengths.set(content, random() < 0.25 ? LONG_BYTES : SHORT_BYTES);
-      const put = { kind: 'put' as const, content, leaseId };
+      const put = { ...newContent(), leaseId };
       if (roll < 42) return put;
       return roll < 58 ? { ...put, ifMatch } : { ...put, ifNoneMatch: '*' };
     }
@@ -163,6 +177,24 @@ export async function record(options: LoadOptions, work: (more: More) => Promise
     if (roll < 90) return { kind: roll < 88 ? 'release' : 'renew', leaseId: lease };
     if (roll < 94) return { kind: 'change', leaseId: lease, newId: randomUUID() };
     return { kind: 'break' };
+  }
+
+  function nextOfFile(file: string): Request {
+    const lease = leases.get(file) ?? randomUUID();
+    const leaseId = random() < 0.4 ? lease : undefined;
+    const roll = random() * 100;
+    if (roll < 35) return { kind: 'get', leaseId: random() < 0.1 ? lease : undefined };
+    if (roll < 68) return { ...newContent(), leaseId };
+    if (roll < 80) return { kind: 'delete', leaseId };
+    if (roll < 87) return { kind: 'acquire', leaseId: randomUUID(), seconds: INFINITE };
+    if (roll < 93) return { kind: 'release', leaseId: lease };
+    return roll < 97 ? { kind: 'change', leaseId: lease, newId: randomUUID() } : { kind: 'break' };
+  }
+
+  function newContent() {
+    const content = `w${++written}`;
+    lengths.set(content, random() < 0.25 ? LONG_BYTES : SHORT_BYTES);
+    return { kind: 'put' as const, content };
   }
 
   function nextOfSnapshots(blob: string, ifMatch: string | undefined, leaseId: string | undefined): Request {
@@ -200,7 +232,10 @@ export async function record(options: LoadOptions, work: (more: More) => Promise
     while (answers < goal) await sleep(10);
   };
 
-  await makeContainer(servers[0]!.origin()!, softDelete);
+  // The line that names the port of files is printed last.
+  while (files && servers.some((server) => originOf(server) === undefined)) await sleep(5);
+  if (files) await makeTree(originOf(servers[0]!)!);
+  else await makeContainer(servers[0]!.origin()!, softDelete);
   const all = Array.from({ length: clients }, (_, client) => act(client));
   if (movesClock) all.push(moveClock(clients));
   try {
@@ -211,12 +246,12 @@ export async function record(options: LoadOptions, work: (more: More) => Promise
   }
   const own = connections();
   for (const server of servers) {
-    const origin = server.origin()!;
+    const origin = originOf(server)!;
     const wire = { origin, connection: own.to(origin), patience: PATIENCE_MILLISECONDS, lengthOf };
     for (const blob of names) if (!(await readAtLast(blob, wire))) unreadable.push(`${blob} at ${origin}`);
   }
   own.close();
-  return { operations, softDelete, unknown, unreadable };
+  return { operations, softDelete, codes: files ? FILE_CODES : undefined, unknown, unreadable };
 }
 
 /** One of its own to each server, which a client keeps. */
@@ -230,6 +265,12 @@ export function connections() {
     },
     close: () => known.forEach((connection) => void connection.close()),
   };
+}
+
+async function makeTree(origin: string): Promise<void> {
+  const connection = connect(origin);
+  await makeShare(connection);
+  connection.close();
 }
 
 async function makeContainer(origin: string, softDelete: boolean): Promise<void> {

@@ -102,7 +102,7 @@ function ofSnapshot(id: string | undefined): string {
 
 const ANSWERS_NOTHING: ReadonlySet<Request['kind']> = new Set(['delete', 'delete snapshot', 'undelete']);
 
-function outcomeOf(request: Request, received: Received, wire: Wire): Outcome {
+export function outcomeOf(request: Request, received: Received, wire: Wire): Outcome {
   const { status, code, headers, body } = received;
   // Also of a 503 it is not taken for granted that nothing happened.
   if (status >= 500) return { unknown: `${status} ${code ?? ''}` };

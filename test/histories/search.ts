@@ -11,6 +11,8 @@ export interface SearchOptions {
   nodesMax?: number;
   /** Whether the service kept what was deleted or replaced. */
   softDelete?: boolean | undefined;
+  /** Codes that the service has in place of those of the model. */
+  codes?: Readonly<Record<string, string>> | undefined;
 }
 
 export class Undecided extends Error {
@@ -55,7 +57,7 @@ interface Node {
 }
 
 function search(operations: readonly Operation[], options: SearchOptions & { statesMax: number }): State[] {
-  const { nodesMax = NODES_MAX, statesMax, softDelete } = options;
+  const { nodesMax = NODES_MAX, statesMax, softDelete, codes = {} } = options;
   const etags = etagsOf(operations);
   const known = new Set([...etags.values(), ...operations.flatMap((operation) => orderedEtag(operation) ?? [])]);
   const longest = longestContents(contentsRead(operations));
@@ -78,7 +80,7 @@ function search(operations: readonly Operation[], options: SearchOptions & { sta
   /** The state that this operation leaves, if its answer is right there. */
   const place = (at: number, state: State, operation: Operation): { state: State } | undefined => {
     const next = after(at, state, operation);
-    return agrees(next.answer, operation.returned!.answer, known) ? next : undefined;
+    return agrees(translated(next.answer, codes), operation.returned!.answer, known) ? next : undefined;
   };
   /** Content is never restored: while a later read still returns it, it cannot be overwritten. */
   const mayFollow = ({ at, placed, state: next }: Node, former: State): boolean => {
@@ -192,6 +194,10 @@ function idsOf(snapshots: Snapshots): string {
     .map(([id, { content }]) => `${id} ${content}`)
     .sort()
     .join();
+}
+
+function translated(answer: Answer, codes: Readonly<Record<string, string>>): Answer {
+  return 'refused' in answer ? { refused: codes[answer.refused] ?? answer.refused } : answer;
 }
 
 /** An ETag that the search cannot place may belong to a put that no read has returned. */

@@ -1,7 +1,7 @@
 /** Data in all its forms, written and read by Microsoft's SDKs: the same for Azurite and for the server that took it over. */
 import { createHash } from 'node:crypto';
 import { TableClient, TableServiceClient } from '@azure/data-tables';
-import { BlobServiceClient, type ContainerClient } from '@azure/storage-blob';
+import { type BlobLeaseClient, BlobServiceClient, type ContainerClient } from '@azure/storage-blob';
 import { QueueServiceClient } from '@azure/storage-queue';
 
 const policy = (id: string, permission: string) => ({
@@ -9,6 +9,7 @@ const policy = (id: string, permission: string) => ({
   accessPolicy: { startsOn: new Date('2024-01-01'), expiresOn: new Date('2090-01-01'), permissions: permission },
 });
 const blockId = (text: string) => Buffer.from(text).toString('base64');
+const LEASE_ID = '6f9619ff-8b86-d011-b42d-00c04fc964ff';
 const insecure = { allowInsecureConnection: true };
 
 /** @param lasting only what is the same on another day: no message that expires or becomes visible */
@@ -23,6 +24,7 @@ async function fillBlobs(service: BlobServiceClient): Promise<void> {
   await photos.create({ metadata: { Owner: 'me' } });
   await photos.setAccessPolicy('container', [policy('readers', 'rl')]);
   await service.getContainerClient('empty').create();
+  await service.getContainerClient('empty').getBlobLeaseClient(LEASE_ID).acquireLease(-1);
   await service.getContainerClient('public').create({ access: 'blob' });
   await photos.getBlockBlobClient('a/hello ü %41.txt').upload('hello', 5, {
     blobHTTPHeaders: {
@@ -52,7 +54,7 @@ async function fillBlobs(service: BlobServiceClient): Promise<void> {
   await fillSnapshots(photos);
   const leased = photos.getBlockBlobClient('leased');
   await leased.upload('l', 1);
-  await leased.getBlobLeaseClient().acquireLease(-1);
+  await leased.getBlobLeaseClient(LEASE_ID).acquireLease(-1);
 }
 
 async function fillInPlace(container: ContainerClient): Promise<void> {
@@ -60,6 +62,15 @@ async function fillInPlace(container: ContainerClient): Promise<void> {
   await appended.create({ metadata: { by: 'append' }, blobHTTPHeaders: { blobContentType: 'text/x-log' } });
   for (const line of ['line', ' and ', 'x'.repeat(70_000)]) await appended.appendBlock(line, line.length);
   await appended.createSnapshot();
+  await appended.createSnapshot({ metadata: { state: 'its own' } });
+  await appended.appendBlock('more', 4);
+  await appended.setMetadata({ state: 'longer' });
+  await appended.setHTTPHeaders({ blobContentType: 'text/plain', blobCacheControl: 'no-cache' });
+  await appended.createSnapshot();
+  await appended.create({ metadata: { state: 'created anew' } });
+  await appended.appendBlock('again', 5);
+  await appended.createSnapshot();
+  await appended.appendBlock(' and again', 10);
   await container.getAppendBlobClient('append-empty').create();
   const pages = container.getPageBlobClient('pages');
   await pages.create(2 ** 40, { metadata: { by: 'pages' }, blobSequenceNumber: 7 });
@@ -70,7 +81,19 @@ async function fillInPlace(container: ContainerClient): Promise<void> {
   await put(2, 1_024, 512);
   await put(3, 2 ** 39, 512);
   await put(4, 2 ** 20, 70_656);
+  await pages.createSnapshot();
   await pages.clearPages(2 ** 20 + 512, 1_024);
+  await put(5, 512, 1_024);
+  await put(6, 2 ** 30, 512);
+  await pages.setMetadata({ by: 'pages', state: 'second' });
+  await pages.updateSequenceNumber('update', 3);
+  await pages.createSnapshot();
+  // Shorter, and longer again: what was at 2 ** 39 is gone.
+  await pages.resize(2 ** 38);
+  await pages.createSnapshot();
+  await pages.resize(2 ** 40);
+  await pages.clearPages(0, 4_096);
+  await put(7, 2 ** 39 + 512, 512);
   await container.getPageBlobClient('pages-empty').create(512);
 }
 
@@ -128,14 +151,14 @@ async function readContainers(service: BlobServiceClient) {
   const options = { includeUncommitedBlobs: true, includeTags: true, includeSnapshots: true };
   for await (const { name } of service.listContainers()) {
     const container = service.getContainerClient(name);
-    const { metadata, blobPublicAccess } = await container.getProperties();
+    const { metadata, blobPublicAccess, leaseState } = await container.getProperties();
     const { signedIdentifiers } = await container.getAccessPolicy();
     const blobs: Record<string, unknown> = {};
-    for await (const { name: blob, snapshot = '', tags, properties } of container.listBlobsFlat(options)) {
-      const isTaken = snapshot === '' || properties.blobType === 'BlockBlob';
-      if (isTaken) blobs[`${blob} ${snapshot}`.trim()] = await readBlob(container, blob, snapshot, tags);
+    for await (const { name: blob, snapshot = '', tags } of container.listBlobsFlat(options)) {
+      blobs[`${blob} ${snapshot}`.trim()] = await readBlob(container, blob, snapshot, tags);
     }
-    containers[name] = { metadata, blobPublicAccess, signedIdentifiers, blobs };
+    const lease = await leaseOf(leaseState, container.getBlobLeaseClient(LEASE_ID));
+    containers[name] = { metadata, blobPublicAccess, signedIdentifiers, lease, blobs };
   }
   return containers;
 }
@@ -158,12 +181,18 @@ async function readBlob(
     ...{ metadata, tags, blobType },
     md5: properties?.contentMD5 && Buffer.from(properties.contentMD5).toString('base64'),
     tier: accessTier,
+    lease: await leaseOf(properties?.leaseState, blob.getBlobLeaseClient(LEASE_ID)),
     sha256: properties && !isArchived ? await hashOf(container, name, snapshot, blobType) : undefined,
     committed: lists?.committedBlocks,
     uncommitted: lists?.uncommittedBlocks,
     ...(blobType === 'AppendBlob' && { appended: properties!.blobCommittedBlockCount }),
     ...(blobType === 'PageBlob' && { sequenceNumber: properties!.blobSequenceNumber }),
   };
+}
+
+/** Renewed, to see that it has this id. */
+async function leaseOf(state: string | undefined, lease: BlobLeaseClient): Promise<string | undefined> {
+  return state === 'leased' ? (await lease.renewLease()).leaseId : undefined;
 }
 
 /** Of a page blob: of the ranges that were written, with their positions. */

@@ -5,7 +5,7 @@ export type Operation =
   | (ScanBounds & { readonly kind: 'scan' | 'scanUnchecked' })
   | { readonly kind: 'put'; readonly name: string; readonly value: string }
   | { readonly kind: 'remove'; readonly name: string }
-  | { readonly kind: 'add'; readonly name: string; readonly n: bigint }
+  | { readonly kind: 'add' | 'max'; readonly name: string; readonly n: bigint }
   | { readonly kind: 'wait' };
 
 export interface ScanBounds {
@@ -56,6 +56,9 @@ export function run(
         return '';
       case 'add':
         rows = sum(rows, operation.name, operation.n, versionOver(find(before, operation.name), timestamp));
+        return '';
+      case 'max':
+        rows = raise(rows, operation.name, operation.n, versionOver(find(before, operation.name), timestamp));
         return '';
       default:
         return '';
@@ -140,6 +143,13 @@ function sum(rows: readonly ModelRow[], name: string, n: bigint, timestamp: bigi
   const value = String(BigInt(find(rows, name)?.value ?? 0) + n);
   const others = without(rows, name);
   return value === '0' ? others : [...others, { name, value, timestamp }].sort(byName);
+}
+
+/** A maximum is a row with a number; a write that does not raise it leaves the row alone. */
+function raise(rows: readonly ModelRow[], name: string, n: bigint, timestamp: bigint): readonly ModelRow[] {
+  const found = find(rows, name);
+  if (found && BigInt(found.value) >= n) return rows;
+  return [...without(rows, name), { name, value: String(n), timestamp }].sort(byName);
 }
 
 /** An add may come after one with a higher timestamp. */

@@ -124,7 +124,7 @@ describe('Clients of a table', { timeout: 120_000 }, () => {
         await Promise.all([insert(0), insert(1), insert(2), insert(3), remove(), remove(), remove()]);
         const { status } = await ask(running, 'GET', path);
         expect(tally.inserted - tally.deleted).toBe(status === 200 ? 1 : 0);
-        expect(tally.inserted).toBeGreaterThan(1);
+        expect(tally.inserted).toBeGreaterThan(0);
       });
 
       it('that merge a property each into an entity that may not exist yet: all of them are kept', async () => {

@@ -38,7 +38,9 @@ describe.each(['running', 'stopped'])('holdfast account on a %s server', (state)
     const settings = JSON.parse(
       await holdfast(folder, 'account', 'set', 'mine', '--container-retention', '0', '--json'),
     );
-    expect(settings).toEqual({ name: 'mine', containerRetentionDays: 0 });
+    expect(settings).toEqual({ name: 'mine', containerRetentionDays: 0, shareRetentionDays: 0 });
+    const shares = await holdfast(folder, 'account', 'set', 'mine', '--share-retention', '1');
+    expect(shares).toBe('The account mine keeps deleted shares for one day.\n');
 
     const rotated = await holdfast(folder, 'account', 'rotate-key', 'mine', '--which', '2', '--json');
     const { keys, connectionString } = JSON.parse(rotated) as { keys: string[]; connectionString: string };

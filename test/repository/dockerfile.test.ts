@@ -81,7 +81,7 @@ describe('The Dockerfile', () => {
     const [name, ...words] = JSON.parse(last('CMD')) as string[];
     expect(bin).toHaveProperty(name ?? '');
     const command = parseCommand(azurite.filterArguments(words).words, {});
-    const hosts = { blobHost: '0.0.0.0', queueHost: '0.0.0.0', tableHost: '0.0.0.0' };
+    const hosts = { blobHost: '0.0.0.0', queueHost: '0.0.0.0', tableHost: '0.0.0.0', fileHost: '0.0.0.0' };
     expect(command).toMatchObject({ command: 'start', options: { ...hosts, location: '/data' } });
     expect(last('EXPOSE').split(' ')).toEqual(resolveConfig().endpoints.map(({ port }) => String(port)));
   });

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { isFull, type SegmentSource, sourcesToMove, wantsMerge } from '../../src/content/ranges/map-page.ts';
 import type { ContentId } from '../../src/content/rows.ts';
 import { openLmdb } from '../../src/partition/lmdb/engine.ts';
 import { openMemory } from '../../src/partition/memory/engine.ts';
@@ -21,7 +22,7 @@ import {
   UNITS,
   unitBytes,
 } from '../support/range-map-model.ts';
-import { Killed, openRangeWorld, type RangeWorld } from '../support/range-map-world.ts';
+import { Killed, openRangeWorld, type RangeWorld, type ScatteredPiece } from '../support/range-map-world.ts';
 
 const aUnit = fc.nat(UNITS - 1);
 /** Which content, by its place among those that exist. */
@@ -66,6 +67,18 @@ const aStep = fc.oneof(
       from: aUnit,
       count: fc.integer({ min: 1, max: 600 }),
       pagesMax: fc.nat(2),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: kind('scatter'),
+      content: aContent,
+      from: aUnit,
+      pieces: fc.array(fc.record({ gap: fc.nat(40), count: fc.integer({ min: 1, max: 90 }), clears: fc.boolean() }), {
+        minLength: 1,
+        maxLength: 8,
+      }),
     }),
   },
   { weight: 3, arbitrary: fc.record({ kind: kind('truncate'), content: aContent, from: aUnit, pagesMax: fc.nat(2) }) },
@@ -175,6 +188,18 @@ class Run {
           follow: () => model.clear(step.from, to),
         };
       }
+      case 'scatter': {
+        const seed = ++this.#seed;
+        const pieces = placePieces(step.from, step.pieces, seed);
+        return {
+          run: () => world.scatter(id, pieces),
+          follow: () => {
+            for (const { from, to, seed: written } of pieces)
+              if (written === 0) model.clear(from, to);
+              else model.write(from, to - from, written);
+          },
+        };
+      }
       case 'truncate':
         return {
           run: () => world.clear(id, step.from, undefined, step.pagesMax),
@@ -234,6 +259,23 @@ class Run {
     for (let i = 0; await this.#world.sweep(); i++) expect(i).toBeLessThan(2_000);
     expect(await this.#world.leftRows()).toEqual({});
   }
+}
+
+function placePieces(
+  first: number,
+  pieces: readonly { gap: number; count: number; clears: boolean }[],
+  seed: number,
+): ScatteredPiece[] {
+  const placed: ScatteredPiece[] = [];
+  let end = first;
+  for (const { gap, count, clears } of pieces) {
+    const from = end + gap;
+    const to = Math.min(from + count, UNITS);
+    if (from >= to) break;
+    placed.push({ from, to, seed: clears ? 0 : seed });
+    end = to;
+  }
+  return placed;
 }
 
 function expectSame(found: Buffer, expected: Buffer, what: string): void {
@@ -354,6 +396,59 @@ describe('A merge', () => {
     await settle();
     // One unit of the first chunk is visible: it was moved to a chunk of its own.
     expect(await world.chunkBytes()).toBe(300 * UNIT);
+  });
+});
+
+describe('Writes that begin and end anywhere', () => {
+  it('are listed in units, whichever bytes of a unit were written', async () => {
+    const { world, id } = await openOne();
+    const write = (offset: number, text: string) => world.writeBytes(id, offset, Buffer.from(text));
+    await write(0, 'Hello');
+    await write(10, 'again');
+    await write(1_023, 'World');
+    await write(4_095, 'x');
+    await write(4_096, 'y');
+    expect(await world.list(id, undefined, 512)).toMatchObject([
+      { from: 0, to: 1_536 },
+      { from: 3_584, to: 4_608 },
+    ]);
+  });
+
+  it('leave a page with few segments and every byte: a merge joins its sectors', async () => {
+    const { world, id, settle } = await openOne();
+    const expected = Buffer.alloc(40 * 512);
+    const held = await world.hold(id);
+    // Each fifth byte, as thousands of writes would leave them.
+    const segments = Array.from({ length: 3_500 }, (_, piece) => {
+      const bytes = Buffer.from([(piece % 250) + 1]);
+      bytes.copy(expected, piece * 5);
+      return { from: piece * 5, to: piece * 5 + 1, born: (piece % 2) + 1, source: { piece, bytes }, at: 0 };
+    });
+    await world.putPage(id, 0, { born: held + 1, nextPiece: segments.length, segments });
+    await world.writeBytes(id, 10_000, Buffer.from([255]));
+    expected[10_000] = 255;
+    await settle();
+    expectSame(await world.read(id, undefined, 0, expected.length), expected, 'the page');
+    const sectors = 35;
+    expect(await world.list(id, undefined)).toHaveLength(sectors);
+    expect(await world.compare(id, held, undefined)).toHaveLength(sectors);
+    expect(await world.leftRows()).toMatchObject({ M: 1, k: 1 });
+  });
+
+  it('have to wait for a merge once a page has too many segments or short writes', () => {
+    const ofChunk = () => ({ chunk: { epoch: 1n, number: 1n }, length: 1 << 20 });
+    const ofPiece = (piece: number) => ({ piece, bytes: Buffer.from('x') });
+    const every = (bytes: number, count: number, sourceOf: (i: number) => SegmentSource) =>
+      Array.from({ length: count }, (_, i) => ({
+        ...{ from: i * bytes, to: i * bytes + 1, born: 1, source: sourceOf(i) },
+        at: i * bytes,
+      }));
+    const segments = (count: number) => every(5, count, ofChunk);
+    const pieces = (count: number) => every(900, count, ofPiece);
+    expect([isFull(segments(4_096)), isFull(segments(4_097))]).toEqual([false, true]);
+    expect([isFull(pieces(1_024)), isFull(pieces(1_025))]).toEqual([false, true]);
+    expect([wantsMerge(pieces(256)), wantsMerge(pieces(257))]).toEqual([false, true]);
+    expect(sourcesToMove(segments(4_097)).size).toBe(1);
   });
 });
 

@@ -12,6 +12,10 @@ export const noPythonTables = answers(debianPython, '-c', 'import azure.data.tab
   ? undefined
   : "Microsoft's Python SDK for tables is not installed from Debian (python3-azure)";
 
+export const noPythonShares = answers(debianPython, '-c', 'import azure.storage.fileshare')
+  ? undefined
+  : "Microsoft's Python SDK for file shares is not installed from Debian (python3-azure-storage)";
+
 export const noPytest =
   noPythonSdk ??
   (answers(debianPython, '-c', 'import pytest') ? undefined : 'pytest is not installed from Debian (python3-pytest)');

@@ -3,6 +3,9 @@ import { createChunkChecker } from '../../src/content/chunk-check.ts';
 import { createContentStore } from '../../src/content/content-store.ts';
 import { createActiveReads } from '../../src/content/gc/active-reads.ts';
 import { activeEpochs, takeOverEpoch } from '../../src/content/membership/epochs.ts';
+import { emptyPage, type MapPage } from '../../src/content/ranges/map-page.ts';
+import { encodeMapPage } from '../../src/content/ranges/map-page-codec.ts';
+import { mapPageKey } from '../../src/content/ranges/map-rows.ts';
 import { clearRange, NO_END } from '../../src/content/ranges/writes.ts';
 import { type ContentId, decodeChunk, deletionsIn, formatId, parseId } from '../../src/content/rows.ts';
 import { openMemoryExtents } from '../../src/extents/memory.ts';
@@ -31,6 +34,13 @@ export class Killed extends Error {}
 export interface Kill {
   commits: number;
   readonly isAfter: boolean;
+}
+
+/** Units from `from` to before `to`; seed 0: they are cleared. */
+export interface ScatteredPiece {
+  readonly from: number;
+  readonly to: number;
+  readonly seed: number;
 }
 
 export type RangeWorld = Awaited<ReturnType<typeof openRangeWorld>>;
@@ -109,6 +119,36 @@ export async function openRangeWorld(engine: Engine) {
         uploaded.release();
       }
     },
+    /** A short write that need not begin or end with a unit. */
+    writeBytes: (id: ContentId, offset: number, inline: Buffer) =>
+      ranges().withRoom(ACCOUNT, () =>
+        act(async (tx) => ranges().write(tx, ACCOUNT, await ranges().read(tx, ACCOUNT, id), offset, { inline })),
+      ),
+    /** A page as many short writes would leave it. */
+    putPage: (id: ContentId, offset: number, page: Pick<MapPage, 'born' | 'nextPiece' | 'segments'>) =>
+      act(async (tx) => {
+        const row = encodeMapPage({ ...emptyPage(tx.timestamp, 0, 0), ...page });
+        tx.put(mapPageKey(ACCOUNT, id, offset), row);
+      }),
+    /** Several ranges in one commit, of which one chunk may have the bytes. */
+    async scatter(id: ContentId, pieces: readonly ScatteredPiece[]) {
+      const { content } = process;
+      const written = pieces.filter(({ seed }) => seed > 0);
+      const bytes = Buffer.concat(written.map(({ from, to, seed }) => bytesOfUnits(from, to - from, seed)));
+      const changed = pieces.map(({ from, to, seed }) => ({ from: from * UNIT, to: to * UNIT, isWritten: seed > 0 }));
+      const uploaded = await content.upload(ACCOUNT, inPieces(bytes, 70_000), bytes.length, { md5: false });
+      try {
+        await ranges().withRoom(ACCOUNT, () =>
+          act(async (tx) => {
+            await content.commitUpload(tx, ACCOUNT, uploaded);
+            const found = await ranges().read(tx, ACCOUNT, id);
+            await ranges().writeRanges(tx, ACCOUNT, found, changed, uploaded.chunkRefs);
+          }),
+        );
+      } finally {
+        uploaded.release();
+      }
+    },
     /** @param pagesMax of one write; a clear of more pages is a void */
     clear: (id: ContentId, from: number, to: number | undefined, pagesMax: number) =>
       act(async (tx) => {
@@ -174,10 +214,10 @@ export async function openRangeWorld(engine: Engine) {
         throw error;
       }
     },
-    async list(id: ContentId, gen: number | undefined) {
+    async list(id: ContentId, gen: number | undefined, unit = 1) {
       return partition.read(async (at) => {
         const found = await ranges().read(at, ACCOUNT, id);
-        return toArray(ranges().list(at, ACCOUNT, found, gen, { from: 0, to: LENGTH }));
+        return toArray(ranges().list(at, ACCOUNT, found, gen, { from: 0, to: LENGTH }, { unit }));
       });
     },
     async compare(id: ContentId, since: number, gen: number | undefined) {

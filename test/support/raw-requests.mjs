@@ -2,7 +2,7 @@
 import { connect } from 'node:net';
 import { ACCOUNT, accountSas } from './raw-signing.mjs';
 
-/** @typedef {'blob' | 'queue' | 'table'} Service */
+/** @typedef {'blob' | 'queue' | 'table' | 'file'} Service */
 /**
  * @typedef {object} Request
  * @property {Service} [service] blob
@@ -15,7 +15,7 @@ import { ACCOUNT, accountSas } from './raw-signing.mjs';
  */
 
 export const ALL_RIGHTS = accountSas({
-  ...{ sv: '2021-06-08', ss: 'bqt', srt: 'sco', sp: 'rwdlacuptf', se: '2099-01-01T00:00:00Z' },
+  ...{ sv: '2021-06-08', ss: 'bqtf', srt: 'sco', sp: 'rwdlacuptf', se: '2099-01-01T00:00:00Z' },
 });
 
 /** @param {Request} request */

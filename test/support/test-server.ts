@@ -20,6 +20,12 @@ import {
   StorageSharedKeyCredential,
 } from '@azure/storage-blob';
 import {
+  StorageSharedKeyCredential as FileKeyCredential,
+  newPipeline as newFilePipeline,
+  type ShareClient,
+  ShareServiceClient,
+} from '@azure/storage-file-share';
+import {
   newPipeline as newQueuePipeline,
   StorageSharedKeyCredential as QueueKeyCredential,
   QueueServiceClient,
@@ -74,10 +80,13 @@ export interface Running {
   /** Each request goes to the next of the processes, as with `service`. */
   readonly queues: QueueServiceClient;
   readonly tables: TableServiceClient;
+  readonly files: ShareServiceClient;
   /** A client of one table, which may not exist yet. */
   table(name: string): TableClient;
   /** A new container with a unique name. */
   newContainer(): Promise<ContainerClient>;
+  /** Likewise, a new share. */
+  newShare(): Promise<ShareClient>;
   /** A signed request; the path begins after the account and is sent unchanged. */
   request(method: string, path: string, request?: RawRequest): Promise<Answer>;
   /** The text of a signed request, to be sent over a socket. */
@@ -140,12 +149,14 @@ export function serverFor(engine: Engine, options: StartOptions = {}): Running {
   let running: (Started & { readonly agent: Agent }) | undefined;
   let service: BlobServiceClient;
   let queues: QueueServiceClient;
+  let files: ShareServiceClient;
   let requests = 0;
   beforeAll(async () => {
     const started = await startOn(engine, options);
     running = { ...started, agent: new Agent({ keepAlive: true }) };
     service = clientOf(started.server.blobUrl, accountKey, next);
     queues = queuesAt(started.server.queueUrl, () => next('queue'));
+    files = filesAt(started.server.fileUrl, () => next('file'));
   });
   afterAll(async () => {
     running?.agent.destroy();
@@ -177,6 +188,9 @@ export function serverFor(engine: Engine, options: StartOptions = {}): Running {
     get queues() {
       return queues;
     },
+    get files() {
+      return files;
+    },
     get tables() {
       return new TableServiceClient(running!.server.tableUrl, tableKey, tableOptions(nextTable));
     },
@@ -185,6 +199,11 @@ export function serverFor(engine: Engine, options: StartOptions = {}): Running {
       const container = service.getContainerClient(`c-${randomUUID()}`);
       await container.create();
       return container;
+    },
+    async newShare() {
+      const share = files.getShareClient(`s-${randomUUID()}`);
+      await share.create();
+      return share;
     },
     request: (method, path, request = {}) =>
       send(next(request.of), running!.agent, host(request.of), method, path, request),
@@ -206,8 +225,9 @@ async function startOn(engine: Engine, options: StartOptions): Promise<Started> 
   const folder = engine === 'LMDB' ? mkdtempSync(join(tmpdir(), 'holdfast-')) : undefined;
   const place = folder === undefined ? { inMemory: true } : { location: folder, testClock: true };
   const server = await start({ blobPort: 0, ...place, ...options });
-  const [blob, queue, table] = [server.blobUrl, server.queueUrl, server.tableUrl].map((url) => [new URL(url)]);
-  return { server, folder, where: folder, origins: { blob: blob!, queue: queue!, table: table! } };
+  const { blobUrl, queueUrl, tableUrl, fileUrl } = server;
+  const [blob, queue, table, file] = [blobUrl, queueUrl, tableUrl, fileUrl].map((url) => [new URL(url)]);
+  return { server, folder, where: folder, origins: { blob: blob!, queue: queue!, table: table!, file: file! } };
 }
 
 /**
@@ -226,6 +246,13 @@ function queuesAt(queueUrl: string, next: () => URL): QueueServiceClient {
   const pipeline = newQueuePipeline(credential, { retryOptions: { maxTries: 1 } });
   pipeline.factories.push(balancing(next));
   return new QueueServiceClient(queueUrl, pipeline);
+}
+
+export function filesAt(fileUrl: string, next: () => URL): ShareServiceClient {
+  const credential = new FileKeyCredential(account, accountKey);
+  const pipeline = newFilePipeline(credential, { retryOptions: { maxTries: 1 } });
+  pipeline.factories.push(balancing(next));
+  return new ShareServiceClient(fileUrl, pipeline);
 }
 
 const tableKey = new AzureNamedKeyCredential(account, accountKey);

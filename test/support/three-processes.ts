@@ -8,7 +8,7 @@ import { withAccounts } from '../../src/server/open-storage.ts';
 import { restartableServer, startServers, stopServers } from './restartable-servers.ts';
 
 /** Of all processes. */
-export type Origins = Readonly<Record<'blob' | 'queue' | 'table', readonly URL[]>>;
+export type Origins = Readonly<Record<'blob' | 'queue' | 'table' | 'file', readonly URL[]>>;
 
 export interface ThreeProcesses {
   /** Moves the time of all, and ends all. Its address is that of the first. */
@@ -22,7 +22,10 @@ export async function startThree(options: StartOptions): Promise<ThreeProcesses>
   const { blobKeepAliveSeconds: keepAlive = 600, rehydrationSeconds, copyFrom = [], seed } = options;
   const partition = await newDatabase();
   const extents = mkdtempSync(join(tmpdir(), 'holdfast-extents-'));
-  const keepAlives = ['blob', 'queue', 'table'].flatMap((name) => [`--${name}KeepAliveTimeout`, String(keepAlive)]);
+  const keepAlives = ['blob', 'queue', 'table', 'file'].flatMap((name) => [
+    `--${name}KeepAliveTimeout`,
+    String(keepAlive),
+  ]);
   const rehydration = rehydrationSeconds === undefined ? [] : ['--rehydration', String(rehydrationSeconds)];
   const words = ['--partition', partition, '--extents', extents, '--test-clock', '--log-level', 'warn'];
   words.push(...keepAlives, ...rehydration, ...copyFrom.flatMap((origin) => ['--copy-from', origin]));
@@ -41,7 +44,12 @@ export async function startThree(options: StartOptions): Promise<ThreeProcesses>
     throw error;
   }
   const originsOf = (service: string) => servers.map((server) => new URL(server.originOf(service)!));
-  const origins = { blob: originsOf('Blob'), queue: originsOf('Queue'), table: originsOf('Table') };
+  const origins = {
+    blob: originsOf('Blob'),
+    queue: originsOf('Queue'),
+    table: originsOf('Table'),
+    file: originsOf('File'),
+  };
   const first = origins.blob[0]!;
 
   async function stop(): Promise<void> {
@@ -63,6 +71,7 @@ export async function startThree(options: StartOptions): Promise<ThreeProcesses>
       blobUrl: `${first.origin}/devstoreaccount1`,
       queueUrl: `${origins.queue[0]!.origin}/devstoreaccount1`,
       tableUrl: `${origins.table[0]!.origin}/devstoreaccount1`,
+      fileUrl: `${origins.file[0]!.origin}/devstoreaccount1`,
       connectionString: '',
       authority: undefined,
       stop,

@@ -2,7 +2,7 @@
  * Permissions of a caller without any credential, operation by operation and by the access level of the container, written down from
  * Microsoft's pages on anonymous read access to containers and blobs, and not from the server's own tables.
  *
- * Where they are silent: nothing of queues and tables is open, and a preflight is answered to every page.
+ * Where they are silent: nothing of queues, tables and shares is open, and a preflight is answered to every page.
  */
 import type { ServiceName } from '../../src/services/common/names.ts';
 
@@ -160,6 +160,66 @@ const TABLE: readonly Line[] = [
   ['Entity Group Transaction', 'POST /$batch', 'never'],
 ];
 
+// biome-ignore format: a table
+const FILE: readonly Line[] = [
+  ['List Shares', 'GET /?comp=list', 'never'],
+  ['Get File Service Properties', 'GET /?restype=service&comp=properties', 'never'],
+  ['Set File Service Properties', 'PUT /?restype=service&comp=properties', 'never'],
+  ['Get User Delegation Key', 'POST /?restype=service&comp=userdelegationkey', 'never'],
+  ['Preflight File Request', 'OPTIONS /', 'always', PAGE],
+  ['Preflight File Request', 'OPTIONS /{container}', 'always', PAGE],
+  ['Preflight File Request', 'OPTIONS /{container}/dir/file', 'always', PAGE],
+  ['Create Share', 'PUT /{container}?restype=share', 'never'],
+  ['Get Share Properties', 'GET /{container}?restype=share', 'never'],
+  ['Set Share Properties', 'PUT /{container}?restype=share&comp=properties', 'never'],
+  ['Get Share Metadata', 'HEAD /{container}?restype=share&comp=metadata', 'never'],
+  ['Set Share Metadata', 'PUT /{container}?restype=share&comp=metadata', 'never'],
+  ['Delete Share', 'DELETE /{container}?restype=share', 'never'],
+  ['Get Share ACL', 'GET /{container}?restype=share&comp=acl', 'never'],
+  ['Set Share ACL', 'PUT /{container}?restype=share&comp=acl', 'never'],
+  ['Get Share Stats', 'GET /{container}?restype=share&comp=stats', 'never'],
+  ['Restore Share', 'PUT /{container}?restype=share&comp=undelete', 'never'],
+  ['Lease Share', 'PUT /{container}?restype=share&comp=lease', 'never', { 'x-ms-lease-action': 'acquire' }],
+  ['Lease Share', 'PUT /{container}?restype=share&comp=lease', 'never', { 'x-ms-lease-action': 'break' }],
+  ['Create Permission', 'PUT /{container}?restype=share&comp=filepermission', 'never'],
+  ['Get Permission', 'GET /{container}?restype=share&comp=filepermission', 'never'],
+  ['Snapshot Share', 'PUT /{container}?restype=share&comp=snapshot', 'never'],
+  ['List Directories and Files', 'GET /{container}?restype=directory&comp=list', 'never'],
+  ['Create Directory', 'PUT /{container}?restype=directory', 'never'],
+  ['Get Directory Properties', 'HEAD /{container}?restype=directory', 'never'],
+  ['Delete Directory', 'DELETE /{container}?restype=directory', 'never'],
+  ['Set Directory Properties', 'PUT /{container}?restype=directory&comp=properties', 'never'],
+  ['Get Directory Metadata', 'GET /{container}?restype=directory&comp=metadata', 'never'],
+  ['Set Directory Metadata', 'PUT /{container}?restype=directory&comp=metadata', 'never'],
+  ['List Directories and Files', 'GET /{container}/dir?restype=directory&comp=list', 'never'],
+  ['Create Directory', 'PUT /{container}/dir?restype=directory', 'never'],
+  ['Get Directory Properties', 'HEAD /{container}/dir?restype=directory', 'never'],
+  ['Delete Directory', 'DELETE /{container}/dir?restype=directory', 'never'],
+  ['Set Directory Properties', 'PUT /{container}/dir?restype=directory&comp=properties', 'never'],
+  ['Get Directory Metadata', 'GET /{container}/dir?restype=directory&comp=metadata', 'never'],
+  ['Set Directory Metadata', 'PUT /{container}/dir?restype=directory&comp=metadata', 'never'],
+  ['Rename Directory', 'PUT /{container}/dir?restype=directory&comp=rename', 'never'],
+  ['Create File', 'PUT /{container}/dir/file', 'never', { 'x-ms-type': 'file' }],
+  ['Get File', 'GET /{container}/dir/file', 'never'],
+  ['Get File Properties', 'HEAD /{container}/dir/file', 'never'],
+  ['Delete File', 'DELETE /{container}/dir/file', 'never'],
+  ['Set File Properties', 'PUT /{container}/dir/file?comp=properties', 'never'],
+  ['Get File Metadata', 'GET /{container}/dir/file?comp=metadata', 'never'],
+  ['Set File Metadata', 'PUT /{container}/dir/file?comp=metadata', 'never'],
+  ['Rename File', 'PUT /{container}/dir/file?comp=rename', 'never'],
+  ['Put Range', 'PUT /{container}/dir/file?comp=range', 'never', { 'x-ms-write': 'update' }],
+  ['Put Range (clear)', 'PUT /{container}/dir/file?comp=range', 'never', { 'x-ms-write': 'clear' }],
+  ['List Ranges', 'GET /{container}/dir/file?comp=rangelist', 'never'],
+  ['Lease File', 'PUT /{container}/dir/file?comp=lease', 'never', { 'x-ms-lease-action': 'acquire' }],
+  ['List Handles', 'GET /{container}?comp=listhandles', 'never'],
+  ['Force Close Handles', 'PUT /{container}?comp=forceclosehandles', 'never'],
+  ['List Handles', 'GET /{container}/dir?comp=listhandles', 'never'],
+  ['Force Close Handles', 'PUT /{container}/dir?comp=forceclosehandles', 'never'],
+  ['Create Symbolic Link', 'PUT /{container}/dir/link?restype=symboliclink', 'never'],
+  ['Get Symbolic Link', 'GET /{container}/dir/link?restype=symboliclink', 'never'],
+  ['Create Hard Link', 'PUT /{container}/dir/link?restype=hardlink', 'never'],
+];
+
 const rowsOf = (service: ServiceName, lines: readonly Line[]): readonly AnonymousRow[] =>
   lines.map(([operation, request, open, headers = {}]) => ({ service, operation, request, headers, open }));
 
@@ -167,4 +227,5 @@ export const anonymousRows: readonly AnonymousRow[] = [
   ...rowsOf('blob', BLOB),
   ...rowsOf('queue', QUEUE),
   ...rowsOf('table', TABLE),
+  ...rowsOf('file', FILE),
 ];

@@ -45,10 +45,15 @@ export interface MapPage {
 
 /** A page that exceeds one of these is to be merged. */
 const INLINE_BYTES_WANTED = 16 << 10;
+const PIECES_WANTED = 256;
 const CHUNKS_WANTED = 16;
+/** More than a page can have whose writes begin and end at multiples of 512 bytes; merge.ts joins those of others. */
+const SEGMENTS_WANTED = 3_072;
 /** A page never exceeds these: a commit of several pages changes the counts of all their chunks. */
 const INLINE_BYTES_MAX = 64 << 10;
+const PIECES_MAX = 1_024;
 const CHUNKS_MAX = 64;
+const SEGMENTS_MAX = 4_096;
 
 export const isInline = (source: SegmentSource): source is InlineSource => 'piece' in source;
 
@@ -145,6 +150,7 @@ export function chunksIn(segments: readonly MapSegment[]): ChunkId[] {
 }
 
 interface PageUse {
+  readonly pieces: number;
   readonly inlineBytes: number;
   readonly chunks: number;
   readonly chunkBytes: number;
@@ -152,9 +158,10 @@ interface PageUse {
 }
 
 function measure(segments: readonly MapSegment[]): PageUse {
-  const use = { inlineBytes: 0, chunks: 0, chunkBytes: 0, visibleChunkBytes: 0 };
+  const use = { pieces: 0, inlineBytes: 0, chunks: 0, chunkBytes: 0, visibleChunkBytes: 0 };
   for (const { source, bytes } of visibleBytes(segments).values()) {
     if (isInline(source)) {
+      use.pieces++;
       use.inlineBytes += source.bytes.length;
       continue;
     }
@@ -165,28 +172,32 @@ function measure(segments: readonly MapSegment[]): PageUse {
   return use;
 }
 
-/** Whether the page is to be rewritten: too many short writes or chunks, or less than three quarters of its chunks' bytes visible. */
+/** Whether the page is to be rewritten: too many short writes, chunks or segments, or less than three quarters of its chunks' bytes visible. */
 export function wantsMerge(segments: readonly MapSegment[]): boolean {
-  const { inlineBytes, chunks, chunkBytes, visibleChunkBytes } = measure(segments);
-  return inlineBytes > INLINE_BYTES_WANTED || chunks > CHUNKS_WANTED || !isMostlyVisible(visibleChunkBytes, chunkBytes);
+  const { pieces, inlineBytes, chunks, chunkBytes, visibleChunkBytes } = measure(segments);
+  if (pieces > PIECES_WANTED || inlineBytes > INLINE_BYTES_WANTED || isFragmented(segments)) return true;
+  return chunks > CHUNKS_WANTED || !isMostlyVisible(visibleChunkBytes, chunkBytes);
 }
+
+export const isFragmented = (segments: readonly MapSegment[]): boolean => segments.length > SEGMENTS_WANTED;
 
 /** So that the chunks take at most a third more than what can be seen of them. */
 const isMostlyVisible = (visible: number, length: number): boolean => 4 * visible >= 3 * length;
 
 export function isFull(segments: readonly MapSegment[]): boolean {
-  const { inlineBytes, chunks } = measure(segments);
+  const { pieces, inlineBytes, chunks } = measure(segments);
+  if (pieces > PIECES_MAX || segments.length > SEGMENTS_MAX) return true;
   return inlineBytes > INLINE_BYTES_MAX || chunks > CHUNKS_MAX;
 }
 
 /**
- * The keys of the sources that a merge moves: all short writes; and of the chunks all if there are too many, else those of which less
- * than three quarters are visible.
+ * The keys of the sources that a merge moves: all short writes; and of the chunks all if there are too many, or too many segments, else those
+ * of which less than three quarters are visible.
  */
 export function sourcesToMove(segments: readonly MapSegment[]): Set<string> {
   const sources = visibleBytes(segments);
   // One more will be added.
-  const all = measure(segments).chunks >= CHUNKS_WANTED;
+  const all = measure(segments).chunks >= CHUNKS_WANTED || isFragmented(segments);
   const moved = new Set<string>();
   for (const [key, { source, bytes }] of sources)
     if (isInline(source) || all || !isMostlyVisible(bytes, source.length)) moved.add(key);

@@ -1,7 +1,7 @@
 /**
  * Merging of a map page: short writes, and chunks of which little is visible, become one chunk. The bytes are uploaded outside of any
  * transaction; the swap then changes the location of every segment that still has the old one. So writes meanwhile lose nothing, and every
- * segment keeps its generation.
+ * segment keeps its generation. Only of a page with too many segments the sectors are joined.
  */
 import type { Extents } from '../../extents/extents.ts';
 import { encodeKey, type Key } from '../../partition/keys.ts';
@@ -21,6 +21,7 @@ import {
 import {
   chunksIn,
   coalesce,
+  isFragmented,
   isInline,
   type MapPage,
   type MapSegment,
@@ -30,6 +31,7 @@ import {
 } from './map-page.ts';
 import { decodeMapPage, encodeMapPage } from './map-page-codec.ts';
 import { mapPageKey, olderPageKey } from './map-rows.ts';
+import { type Filler, gapsInSectors, joinSectors } from './sectors.ts';
 
 export interface MergeContext {
   readonly partition: Pick<Partition, 'read' | 'transact'>;
@@ -57,6 +59,8 @@ interface MergePlan {
   readonly made: bigint;
   /** By source. */
   readonly moves: ReadonlyMap<string, readonly Move[]>;
+  /** In a page with too many segments. */
+  readonly fillers: readonly Filler[];
   readonly length: number;
   readonly locations: ReadonlyMap<string, ReturnType<typeof decodeChunk>['place']>;
 }
@@ -86,18 +90,33 @@ async function planMerge(at: Snapshot, account: AccountId, id: ContentId, key: K
   const page = await findPage(at, account, id, key);
   if (!page) return undefined;
   const wanted = sourcesToMove(page.segments);
+  const gaps: { from: number; to: number; segment?: undefined }[] = isFragmented(page.segments)
+    ? gapsInSectors(page.segments)
+    : [];
   const moves = new Map<string, Move[]>();
+  const fillers: Filler[] = [];
   const chunks = new Map<string, ChunkId>();
   let length = 0;
-  for (const { source, at: begin, from, to } of page.segments) {
-    if (!source || !wanted.has(sourceKey(source))) continue;
-    const name = sourceKey(source);
-    const known = moves.get(name) ?? [];
-    moves.set(name, [...known, { source, at: begin, length: to - from, to: length }]);
+  const parts: { from: number; to: number; segment?: MapSegment }[] = page.segments.map((segment) => ({
+    ...segment,
+    segment,
+  }));
+  // In order, so that neighbours of one sector become one segment.
+  for (const { from, to, segment } of [...parts, ...gaps].sort((one, other) => one.from - other.from)) {
+    if (!segment) fillers.push({ from, to, at: length });
+    else {
+      const { source, at: begin } = segment;
+      if (!source || !wanted.has(sourceKey(source))) continue;
+      const name = sourceKey(source);
+      const move = { source, at: begin, length: to - from, to: length };
+      const known = moves.get(name);
+      if (known) known.push(move);
+      else moves.set(name, [move]);
+      if (!isInline(source)) chunks.set(name, source.chunk);
+    }
     length += to - from;
-    if (!isInline(source)) chunks.set(name, source.chunk);
   }
-  if (length === 0) return undefined;
+  if (moves.size === 0) return undefined;
   const rows = await at.getMany([...chunks.values()].map((chunk) => chunkKey(account, chunk)));
   const locations = new Map(
     [...chunks.keys()].map((name, i) => {
@@ -105,7 +124,7 @@ async function planMerge(at: Snapshot, account: AccountId, id: ContentId, key: K
       return [name, decodeChunk(rows[i]).place];
     }),
   );
-  return { made: page.made, moves, length, locations };
+  return { made: page.made, moves, fillers, length, locations };
 }
 
 /** Undefined: the page, or the whole content, is gone. */
@@ -117,11 +136,13 @@ async function findPage(at: Snapshot, account: AccountId, id: ContentId, key: Ke
 async function* movedBytes(
   { extents }: MergeContext,
   account: AccountId,
-  { moves, locations }: MergePlan,
+  { moves, fillers, locations }: MergePlan,
 ): AsyncGenerator<Uint8Array> {
-  const inOrder = [...moves.values()].flat().sort((one, other) => one.to - other.to);
+  const zeros = fillers.map(({ from, to, at }) => ({ source: undefined, at: 0, length: to - from, to: at }));
+  const inOrder = [...[...moves.values()].flat(), ...zeros].sort((one, other) => one.to - other.to);
   for (const { source, at, length } of inOrder) {
-    if (isInline(source)) yield source.bytes.subarray(at, at + length);
+    if (!source) yield Buffer.alloc(length);
+    else if (isInline(source)) yield source.bytes.subarray(at, at + length);
     else yield await extents.read(chunkName(account, source.chunk), locations.get(sourceKey(source))!, at, at + length);
   }
 }
@@ -132,18 +153,17 @@ async function swap(
   account: AccountId,
   id: ContentId,
   key: Key,
-  { made, moves, length }: MergePlan,
+  { made, moves, fillers, length }: MergePlan,
   uploaded: UploadedContent,
 ): Promise<void> {
   const page = await findPage(tx, account, id, key);
   const chunk = uploaded.chunkRefs[0]!.chunk;
   if (!page || page.made !== made) return;
-  const segments = coalesce(
-    page.segments.map((segment): MapSegment => {
-      const move = segment.source && findMove(moves, segment);
-      return move ? { ...segment, source: { chunk, length }, at: move.to + segment.at - move.at } : segment;
-    }),
-  );
+  const moved = page.segments.map((segment): MapSegment => {
+    const move = segment.source && findMove(moves, segment);
+    return move ? { ...segment, source: { chunk, length }, at: move.to + segment.at - move.at } : segment;
+  });
+  const segments = isFragmented(moved) ? joinSectors(moved, { chunk, length }, fillers) : coalesce(moved);
   if (!chunksIn(segments).includes(chunk)) return;
   await context.commitUpload(tx, account, uploaded);
   const refs = new RefcountChanges();

@@ -18,6 +18,7 @@ import {
 } from './map-page.ts';
 import { decodeMapPage, encodeMapPage } from './map-page-codec.ts';
 import { heldIn, heldKey, mapPageKey, olderPageKey, queueRanges, type RangeMap } from './map-rows.ts';
+import { joinZeros } from './sectors.ts';
 
 /** The page takes no more short writes or chunks before it is merged. */
 export class MapPageFull extends Error {
@@ -61,7 +62,7 @@ export class PageChanges {
     if (before && page.born <= newest) this.#keepOlder(offset, page, gen);
     const { segments: changed, nextPiece } = change(page);
     // Generations can be compared only with one that is held.
-    const segments = newest === 0 ? withoutZeros(changed) : changed;
+    const segments = newest === 0 ? withoutZeros(changed) : joinZeros(changed);
     if (isFull(segments)) throw new MapPageFull(id, offset);
     page = { ...page, born: gen, seen: lastVoid, nextPiece, segments };
     const key = mapPageKey(this.#account, id, offset);

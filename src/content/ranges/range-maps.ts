@@ -2,7 +2,7 @@
 import { encodeKey, type Key } from '../../partition/keys.ts';
 import { type Partition, type Snapshot, type Transaction, Unavailable } from '../../partition/partition.ts';
 import { abandonPending, beginPending, endPending } from '../manifest.ts';
-import { type AccountId, type ContentId, contentKey, encodeContent, type Id, parseId } from '../rows.ts';
+import { type AccountId, type ChunkRef, type ContentId, contentKey, encodeContent, type Id, parseId } from '../rows.ts';
 import { type ForkSource, forkPages } from './fork.ts';
 import * as generations from './generations.ts';
 import { NEW_MAP, type RangeMap, type RangesDeletion, readRangeMap } from './map-rows.ts';
@@ -10,7 +10,7 @@ import { finishMerge, type MergeContext, type MergeTarget, mergePage } from './m
 import { MapPageFull } from './pages.ts';
 import { type ByteRange, type ChangedRange, compareGenerations, listRanges } from './reads.ts';
 import { sweepVoid } from './voids.ts';
-import { clearRange, type MapWritten, type WrittenBytes, writeRange } from './writes.ts';
+import { clearRange, type MapWritten, type WrittenBytes, writeRange, writeRanges } from './writes.ts';
 
 /** A generation that a long read holds. */
 export interface HeldRead {
@@ -29,6 +29,17 @@ export interface RangeMaps {
   read(at: Snapshot, account: AccountId, id: ContentId): Promise<RangeMap>;
   /** @throws MapPageFull, which `withRoom` handles */
   write(tx: Transaction, account: AccountId, map: RangeMap, offset: number, bytes: WrittenBytes): Promise<MapWritten>;
+  /**
+   * Writes and clears several ranges of a few pages.
+   * @param chunkRefs the bytes of all that are written, one after another
+   */
+  writeRanges(
+    tx: Transaction,
+    account: AccountId,
+    map: RangeMap,
+    ranges: readonly ChangedRange[],
+    chunkRefs: readonly ChunkRef[],
+  ): Promise<MapWritten>;
   /** Zeros from `from` to before `to`; a truncation clears up to NO_END. */
   clear(tx: Transaction, account: AccountId, map: RangeMap, from: number, to: number): Promise<MapWritten>;
   /** Runs `fn` again after a merge if a page is full. */
@@ -43,14 +54,19 @@ export interface RangeMaps {
   holdForRead(tx: Transaction, account: AccountId, map: RangeMap, read: Id): Promise<HeldRead>;
   releaseRead(account: AccountId, held: HeldRead): Promise<void>;
 
-  /** @param gen of all functions: undefined is the current state */
+  /**
+   * @param gen of all functions: undefined is the current state
+   * @param unit ranges begin and end at multiples of it, as `within` does
+   * @param bytesMax from which on a range is not joined with its neighbour
+   */
   list(
     at: Snapshot,
     account: AccountId,
     map: RangeMap,
     gen: number | undefined,
     within: ByteRange,
-  ): AsyncIterable<ByteRange>;
+    options?: { unit?: number; bytesMax?: number },
+  ): AsyncIterable<ChangedRange>;
   /** What was written or cleared after generation `since`. */
   compare(
     at: Snapshot,
@@ -59,6 +75,7 @@ export interface RangeMaps {
     since: number,
     gen: number | undefined,
     within: ByteRange,
+    bytesMax?: number,
   ): AsyncIterable<ChangedRange>;
 
   /** Makes a writable copy, which is pending until `finishFork` or `abandonFork`. @returns its entry in the deletion queue */
@@ -119,6 +136,7 @@ export function createRangeMaps(options: RangeMapsOptions): RangeMaps {
     },
     read: readRangeMap,
     write: writeRange,
+    writeRanges,
     clear: clearRange,
     async withRoom(account, fn) {
       for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {

@@ -100,15 +100,30 @@ async function* pagesSeenBy(
   }
 }
 
-/** Ranges that were written and not cleared, in order; neighbours are one. */
+/**
+ * Ranges that were written and not cleared, in order; neighbours are one.
+ * @param unit ranges begin and end at multiples of it, as `within` does
+ * @param bytesMax a longer range comes in parts
+ */
 export async function* listRanges(
   at: Snapshot,
   account: AccountId,
   map: RangeMap,
   gen: number | undefined,
   within: ByteRange,
-): AsyncGenerator<ByteRange> {
-  yield* joinNeighbours(segmentRanges(at, account, map, gen, within, ({ source }) => source !== undefined));
+  { unit = 1, bytesMax }: { unit?: number; bytesMax?: number } = {},
+): AsyncGenerator<ChangedRange> {
+  const written = segmentRanges(at, account, map, gen, within, ({ source }) => source !== undefined);
+  yield* joinNeighbours(unit === 1 ? written : roundOutward(written, unit), bytesMax);
+}
+
+async function* roundOutward(ranges: AsyncIterable<ChangedRange>, unit: number): AsyncGenerator<ChangedRange> {
+  let end = 0;
+  for await (const range of ranges) {
+    const from = Math.max(end, range.from - (range.from % unit));
+    end = Math.ceil(range.to / unit) * unit;
+    if (from < end) yield { ...range, from, to: end };
+  }
 }
 
 /** What was written or cleared after generation `since`, as generation `gen` sees it. */
@@ -119,8 +134,12 @@ export async function* compareGenerations(
   since: number,
   gen: number | undefined,
   within: ByteRange,
+  bytesMax?: number,
 ): AsyncGenerator<ChangedRange> {
-  yield* joinNeighbours(segmentRanges(at, account, map, gen, within, ({ born }) => born > since));
+  yield* joinNeighbours(
+    segmentRanges(at, account, map, gen, within, ({ born }) => born > since),
+    bytesMax,
+  );
 }
 
 async function* segmentRanges(
@@ -141,10 +160,12 @@ async function* segmentRanges(
   }
 }
 
-async function* joinNeighbours(ranges: AsyncIterable<ChangedRange>): AsyncGenerator<ChangedRange> {
+/** @param bytesMax from which on a range is not joined with further ones */
+async function* joinNeighbours(ranges: AsyncIterable<ChangedRange>, bytesMax = Infinity): AsyncGenerator<ChangedRange> {
   let open: ChangedRange | undefined;
   for await (const range of ranges) {
-    if (open && open.to === range.from && open.isWritten === range.isWritten) {
+    const isNext = open && open.to === range.from && open.isWritten === range.isWritten;
+    if (open && isNext && open.to - open.from < bytesMax) {
       open = { ...open, to: range.to };
       continue;
     }

@@ -1,11 +1,12 @@
 /** Writes, clears and truncations of a range map. The functions only read and write rows, so a transaction may run them again. */
 import { type Row, type Transaction, Unavailable } from '../../partition/partition.ts';
 import { stoppedEarly } from '../../partition/values.ts';
-import { type AccountId, type ChunkRef, formatId } from '../rows.ts';
+import { type AccountId, type ChunkRef, formatId, sliceRefs } from '../rows.ts';
 import { chunksIn, cutSegments, MAP_PAGE_BYTES, type MapPage, type SegmentSource, withSegment } from './map-page.ts';
 import { decodeMapPage } from './map-page-codec.ts';
 import { mapPageKey, numbersAfterId, queueRanges, type RangeMap, updateRanges } from './map-rows.ts';
 import { PageChanges } from './pages.ts';
+import type { ChangedRange } from './reads.ts';
 
 /** A longer write becomes chunks: a page is written again with each short one. */
 export const INLINE_WRITE_BYTES_MAX = 4 << 10;
@@ -30,17 +31,57 @@ export interface MapWritten {
 }
 
 /** @throws MapPageFull before anything is written */
-export async function writeRange(
+export function writeRange(
   tx: Transaction,
   account: AccountId,
   map: RangeMap,
   offset: number,
   bytes: WrittenBytes,
 ): Promise<MapWritten> {
+  return writeParts(tx, account, map, bytes.inline ? [] : bytes.chunkRefs, splitAtPages(offset, bytes));
+}
+
+/**
+ * Writes and clears several ranges, each of their pages once.
+ * @param chunkRefs the bytes of all ranges that are written, one after another; they have one reference each for this write
+ * @throws MapPageFull before anything is written
+ */
+export function writeRanges(
+  tx: Transaction,
+  account: AccountId,
+  map: RangeMap,
+  ranges: readonly ChangedRange[],
+  chunkRefs: readonly ChunkRef[],
+): Promise<MapWritten> {
+  return writeParts(tx, account, map, chunkRefs, splitRanges(ranges, chunkRefs));
+}
+
+function* splitRanges(ranges: readonly ChangedRange[], chunkRefs: readonly ChunkRef[]): Generator<WrittenPart> {
+  let taken = 0;
+  for (const { from, to, isWritten } of ranges) {
+    if (isWritten) {
+      const length = to - from;
+      yield* splitAtPages(from, { chunkRefs: sliceRefs(chunkRefs, taken, taken + length) });
+      taken += length;
+    } else yield* splitCleared(from, to);
+  }
+}
+
+async function writeParts(
+  tx: Transaction,
+  account: AccountId,
+  map: RangeMap,
+  chunkRefs: readonly ChunkRef[],
+  written: Iterable<WrittenPart>,
+): Promise<MapWritten> {
   const changes = new PageChanges(tx, account, map);
-  for (const { chunk } of bytes.inline ? [] : bytes.chunkRefs) changes.refs.add(chunk, -1);
+  for (const { chunk } of chunkRefs) changes.refs.add(chunk, -1);
   const parts = new Map<number, WrittenPart[]>();
-  for (const part of splitAtPages(offset, bytes)) parts.set(part.page, [...(parts.get(part.page) ?? []), part]);
+  for (const part of written) {
+    const known = parts.get(part.page);
+    if (known) known.push(part);
+    else parts.set(part.page, [part]);
+  }
   const rows = await tx.getMany([...parts.keys()].map((page) => mapPageKey(account, map.id, page)));
   for (const [i, [page, added]] of [...parts].entries())
     await changes.rewrite(page, rows[i], (found) => addParts(found, added, map.gen));
@@ -48,6 +89,7 @@ export async function writeRange(
   return { needsSweep: changes.hasQueued };
 }
 
+/** Without a chunk and bytes: zeros. */
 interface WrittenPart {
   /** The offset of the page. */
   readonly page: number;
@@ -56,6 +98,15 @@ interface WrittenPart {
   readonly chunk?: ChunkRef['chunk'];
   readonly bytes?: Buffer;
   readonly at: number;
+}
+
+function* splitCleared(from: number, to: number): Generator<WrittenPart> {
+  for (let begin = from; begin < to; ) {
+    const page = begin - (begin % MAP_PAGE_BYTES);
+    const next = Math.min(to, page + MAP_PAGE_BYTES);
+    yield { page, from: begin - page, to: next - page, at: 0 };
+    begin = next;
+  }
 }
 
 /** Each part in one page, and of one source. */
@@ -78,8 +129,17 @@ function* splitAtPages(offset: number, written: WrittenBytes): Generator<Written
 
 function addParts(page: MapPage, parts: readonly WrittenPart[], born: number): Pick<MapPage, 'segments' | 'nextPiece'> {
   let { segments, nextPiece } = page;
+  const lengths = new Map<string, number>();
+  for (const { chunk, from, to } of parts)
+    if (chunk) lengths.set(formatId(chunk), (lengths.get(formatId(chunk)) ?? 0) + to - from);
   for (const { from, to, chunk, bytes, at } of parts) {
-    const source: SegmentSource = chunk ? { chunk, length: to - from } : { piece: nextPiece++, bytes: bytes! };
+    if (!chunk && !bytes) {
+      segments = cutSegments(segments, from, to, born);
+      continue;
+    }
+    const source: SegmentSource = chunk
+      ? { chunk, length: lengths.get(formatId(chunk))! }
+      : { piece: nextPiece++, bytes: bytes! };
     segments = withSegment(segments, { from, to, born, source, at });
   }
   return { segments, nextPiece };

@@ -6,7 +6,6 @@ import { openPartition } from '../transact.ts';
 import { decodeCounter } from '../values.ts';
 import {
   bytes,
-  gate,
   get,
   type Harness,
   intercept,
@@ -19,6 +18,7 @@ import {
   put,
   readEngine,
   rowText,
+  runInOneCommit,
   times,
 } from './harness.ts';
 
@@ -33,16 +33,6 @@ const addSet = (timestamp: Timestamp, n: bigint, at = COUNTER): Commit['writeSet
   timestamp,
   writes: [{ kind: 'add', key: at, n }],
 });
-
-/** Transactions that share one commit. */
-async function runInOneCommit(partition: Partition, ...transactions: ((tx: Transaction) => Promise<unknown>)[]) {
-  const { promise, resolve } = gate();
-  const first = partition.transact(key('together'), () => promise);
-  const settled = Promise.allSettled(transactions.map((fn) => partition.transact(key('together'), fn)));
-  resolve();
-  await first;
-  return settled;
-}
 
 export function counters(harness: Harness): void {
   describe('a counter', () => {

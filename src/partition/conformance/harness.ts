@@ -1,7 +1,7 @@
 /** What the suite needs from an engine's test, and helpers of its tests. */
 import { onTestFinished } from 'vitest';
 import { encodeKey, type Key, type Part } from '../keys.ts';
-import type { Commit, Engine, Instant, Outcome, Partition, Snapshot, Timestamp } from '../partition.ts';
+import type { Commit, Engine, Instant, Outcome, Partition, Snapshot, Timestamp, Transaction } from '../partition.ts';
 import { openPartition } from '../transact.ts';
 
 export interface StoreOptions {
@@ -120,4 +120,14 @@ export async function readEngine<T>(engine: Engine, fn: (snapshot: Snapshot) => 
   } finally {
     snapshot.end();
   }
+}
+
+/** Transactions that share one commit. */
+export async function runInOneCommit(partition: Partition, ...transactions: ((tx: Transaction) => Promise<unknown>)[]) {
+  const { promise, resolve } = gate();
+  const first = partition.transact(key('together'), () => promise);
+  const settled = Promise.allSettled(transactions.map((fn) => partition.transact(key('together'), fn)));
+  resolve();
+  await first;
+  return settled;
 }

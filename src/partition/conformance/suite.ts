@@ -5,6 +5,7 @@ import { checks } from './checks.ts';
 import { counters } from './counters.ts';
 import { groupCommit } from './group-commit.ts';
 import type { Harness } from './harness.ts';
+import { maxima } from './maxima.ts';
 import { pages } from './pages.ts';
 import { reads } from './reads.ts';
 import { scans } from './scans.ts';
@@ -15,7 +16,7 @@ export type { OtherWriter, Store } from './harness.ts';
 
 export function partitionConformance(name: string, harness: Harness): void {
   describe(`a partition on ${name}`, () => {
-    for (const part of [atomicity, serializability, reads, scans, pages, groupCommit, checks, counters, time])
+    for (const part of [atomicity, serializability, reads, scans, pages, groupCommit, checks, counters, maxima, time])
       part(harness);
   });
 }

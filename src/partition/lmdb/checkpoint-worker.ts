@@ -5,7 +5,7 @@ import { applySegment, type CheckpointerData, WorkerState } from './checkpoint.t
 import { openFiles } from './files.ts';
 import type { SegmentEnd } from './wal-record.ts';
 
-const { location, stateBuffer, delayMilliseconds } = workerData as CheckpointerData;
+const { location, stateBuffer, delayMilliseconds, rowsPerTransaction } = workerData as CheckpointerData;
 const state = new Int32Array(stateBuffer);
 const files = openFiles(location);
 // Linux alone has a priority per thread: requests go before checkpoints.
@@ -20,7 +20,7 @@ parentPort!.on('message', (end: SegmentEnd | undefined) => {
   if (Atomics.compareExchange(state, 0, WorkerState.idle, WorkerState.applying) !== WorkerState.idle) return;
   let failure: string | undefined;
   try {
-    applySegment(files, location, end);
+    applySegment(files, location, end, rowsPerTransaction);
   } catch (error) {
     failure = (error as Error).message;
   }

@@ -1,4 +1,4 @@
-/** Checkpoints: a worker thread applies a segment of the log to LMDB's file in one ordinary durable transaction. */
+/** Checkpoints: a worker thread applies a segment of the log to LMDB's file in ordinary durable transactions. */
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { compiledWorkerUrl } from '../../base/worker-url.ts';
@@ -12,6 +12,7 @@ export interface CheckpointerData {
   /** Four bytes: a WorkerState. */
   readonly stateBuffer: SharedArrayBuffer;
   readonly delayMilliseconds: number;
+  readonly rowsPerTransaction: number;
 }
 
 /** Stopped: the process ends, and no further segment may be begun. */
@@ -23,26 +24,39 @@ const INLINE_BYTES_MAX = 256 << 10;
 const WAIT_MILLISECONDS = 30_000;
 
 /** Idempotent. Nothing else writes to LMDB's file, but for preallocated zeros while no checkpoint runs. */
-export function applySegment(files: LmdbFiles, location: string, end: SegmentEnd): void {
+export function applySegment(files: LmdbFiles, location: string, end: SegmentEnd, rowsPerTransaction: number): void {
   const { environment } = files;
   // The reader slot of a process that was killed would pin all freed pages for ever.
   (environment as unknown as { readerCheck(): number }).readerCheck();
-  applyRows(files, replayRecords(readSegment(location, end).records), end.number);
+  applyRows(files, replayRecords(readSegment(location, end).records), { applied: end.number, rowsPerTransaction });
 }
 
-/** In one durable transaction. @param applied the segment that the rows are from */
-export function applyRows({ rows, meta }: LmdbFiles, logged: LoggedRows, applied = 0): void {
+/**
+ * Only the last transaction names the segment as applied. Until then every reader has the segment as a generation, which hides the rows
+ * that are already in the file.
+ * @param applied the segment that the rows are from
+ */
+export function applyRows(
+  { rows, meta }: LmdbFiles,
+  logged: LoggedRows,
+  { applied = 0, rowsPerTransaction = Infinity } = {},
+): void {
   // Sorted, since neighbours share pages.
   const keys = [...logged.rows.keys()].sort();
-  rows.transactionSync(() => {
-    for (const key of keys) {
-      const stored = logged.rows.get(key);
-      if (stored) rows.putSync(key, stored);
-      else rows.removeSync(key);
-    }
-    if (logged.until > 0n) writeMeta(meta, 'high-water', logged.until);
-    if (applied > 0) writeMeta(meta, 'applied', BigInt(applied));
-  });
+  for (let from = 0; ; from += rowsPerTransaction) {
+    const to = from + rowsPerTransaction;
+    rows.transactionSync(() => {
+      for (const key of keys.slice(from, to)) {
+        const stored = logged.rows.get(key);
+        if (stored) rows.putSync(key, stored);
+        else rows.removeSync(key);
+      }
+      if (to < keys.length) return;
+      if (logged.until > 0n) writeMeta(meta, 'high-water', logged.until);
+      if (applied > 0) writeMeta(meta, 'applied', BigInt(applied));
+    });
+    if (to >= keys.length) return;
+  }
 }
 
 export class Checkpointer {
@@ -56,12 +70,12 @@ export class Checkpointer {
   constructor(
     location: string,
     files: LmdbFiles,
-    delayMilliseconds: number,
+    options: Pick<CheckpointerData, 'delayMilliseconds' | 'rowsPerTransaction'>,
     onDone: (error: Error | undefined) => void,
   ) {
     const stateBuffer = new SharedArrayBuffer(4);
     this.files = files;
-    this.data = { location, stateBuffer, delayMilliseconds };
+    this.data = { location, stateBuffer, ...options };
     this.state = new Int32Array(stateBuffer);
     this.onDone = onDone;
   }
@@ -76,7 +90,7 @@ export class Checkpointer {
     if (this.worker || end.position - RECORDS_AT > INLINE_BYTES_MAX) return false;
     let failure: Error | undefined;
     try {
-      applySegment(this.files, this.data.location, end);
+      applySegment(this.files, this.data.location, end, this.data.rowsPerTransaction);
     } catch (error) {
       failure = error as Error;
     }

@@ -41,7 +41,7 @@ const conformance = (name: string, options: Omit<LmdbOptions, 'location'>): void
   });
 
 conformance('LMDB', {});
-conformance('LMDB with a checkpoint every 2 KB', { checkpointBytes: 2_000 });
+conformance('LMDB with a checkpoint every 2 KB', { checkpointBytes: 2_000, checkpointRowsPerTransaction: 3 });
 
 interface Acknowledged {
   client: number;

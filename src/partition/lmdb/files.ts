@@ -21,7 +21,7 @@ export interface RowsDatabase extends Omit<Database<Buffer, Key>, 'getBinaryFast
   readonly lastSize: number;
   getRange(options: {
     start: Key;
-    end: Key;
+    end?: Key;
     reverse?: boolean;
     exclusiveStart?: boolean;
     inclusiveEnd?: boolean;

@@ -6,7 +6,7 @@ import type { ReservedClock } from '../clock.ts';
 import type { Key } from '../keys.ts';
 import { type Commit, type Instant, type Outcome, Unavailable } from '../partition.ts';
 import { type Changes, changesAgainst, validateCommit } from '../validate.ts';
-import { addToCounter, versionAfterAdd } from '../values.ts';
+import { applyCommutative, leavesUnchanged, versionAfterCommutative } from '../values.ts';
 import type { Layers } from './layers.ts';
 import type { Entry } from './overlay.ts';
 
@@ -65,9 +65,10 @@ export function validateGroup(
         continue;
       }
       const found = latest.get(key);
-      const version = versionAfterAdd(timestamp, found?.version);
+      if (leavesUnchanged(found?.value, write)) continue;
+      const version = versionAfterCommutative(timestamp, found?.version);
       clock.observe(version);
-      active.write(key, version, addToCounter(found?.value, write.n));
+      active.write(key, version, applyCommutative(found?.value, write));
     }
   }
 

@@ -7,7 +7,7 @@ import { statSync } from 'node:fs';
 import { Histogram, SECONDS_BOUNDS } from '../../base/histogram.ts';
 import type { EngineFigures } from '../partition.ts';
 import { Checkpointer } from './checkpoint.ts';
-import { SizeEstimate, SpaceGuard } from './disk-space.ts';
+import { ROWS_PER_TRANSACTION, SizeEstimate, SpaceGuard } from './disk-space.ts';
 import { dataFile, fileUsage, type LmdbFiles } from './files.ts';
 import { EmptyRanges, Generation } from './overlay.ts';
 import { CheckpointState, LayeredView } from './reads.ts';
@@ -19,6 +19,7 @@ export interface CheckpointOptions {
   checkpointBytes?: number;
   /** For tests: a delay in each checkpoint. */
   checkpointDelayMilliseconds?: number;
+  checkpointRowsPerTransaction?: number;
 }
 
 const CHECKPOINT_BYTES = 8 << 20;
@@ -60,20 +61,22 @@ export class Layers {
   constructor(
     location: string,
     { files, wal, active, frozen }: Recovered,
-    { checkpointBytes = CHECKPOINT_BYTES, checkpointDelayMilliseconds = 0 }: CheckpointOptions,
+    options: CheckpointOptions,
     onSwitch: () => void,
     onFailure: (error: Error) => void,
   ) {
     this.files = files;
     this.wal = wal;
-    this.checkpointBytes = checkpointBytes;
+    this.checkpointBytes = options.checkpointBytes ?? CHECKPOINT_BYTES;
     this.onFailure = onFailure;
     this.dataFile = dataFile(location);
     this.space = new SpaceGuard(this.dataFile, () => fileUsage(files));
     this.checkpoint = new CheckpointState(files.rows);
     this.active = active ?? new Generation();
     this.frozen = frozen;
-    this.checkpointer = new Checkpointer(location, files, checkpointDelayMilliseconds, (error) => {
+    const delayMilliseconds = options.checkpointDelayMilliseconds ?? 0;
+    const rowsPerTransaction = options.checkpointRowsPerTransaction ?? ROWS_PER_TRANSACTION;
+    this.checkpointer = new Checkpointer(location, files, { delayMilliseconds, rowsPerTransaction }, (error) => {
       if (error) this.fail(error);
       else {
         this.switchCheckpoint();

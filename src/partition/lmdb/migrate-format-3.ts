@@ -56,6 +56,7 @@ async function applyFrom(location: string, segments: readonly OldSegment[]): Pro
   writeBeginning(dataFile(location), segments[0]!.metaPages);
   if (!hasValidHeader(location)) throw new CorruptionError('the file of LMDB is damaged');
   const files = openFiles(location);
+  // In one transaction: a second one might overwrite pages of the restored state.
   applyRows(files, logged);
   await files.environment.close();
 }

@@ -77,6 +77,36 @@ describe('Many keys that are read at once', () => {
   });
 });
 
+describe('A range without rows', () => {
+  it('is remembered as wide as it is, and hides no row beside it, above it or after the next checkpoint', async () => {
+    const seed = Date.now();
+    const random = randomOf(seed);
+    const location = mkdtempSync(join(tmpdir(), 'holdfast-overlay-'));
+    onTestFinished(() => rmSync(location, { recursive: true, force: true }));
+    const before = openPartition(await openLmdb({ location }));
+    const keys = times(60, (i) => key('row', i));
+    const rows = new Set(keys.filter(() => random.below(6) === 0));
+    for (const each of rows) await put(before, each, 'there');
+    await before.close();
+    for (let round = 0; round < 3; round++) {
+      const partition = openPartition(await openLmdb({ location }));
+      for (let step = 0; step < 300; step++) {
+        const [from, to] = [random.below(60), random.below(61)].sort((a, b) => a - b) as [number, number];
+        const range = { from: keys[from]!, to: keys[to] ?? all.to };
+        const reverse = random.below(3) === 0;
+        const found = await partition.read((at) => at.scan(range, { limit: 100, reverse }));
+        const expected = keys.slice(from, to).filter((each) => rows.has(each));
+        expect(found.map((row) => row.key).sort(), `seed ${seed}`).toEqual(expected);
+        if (random.below(30) > 0) continue;
+        const added = keys[random.below(60)]!;
+        rows.add(added);
+        await put(partition, added, 'new');
+      }
+      await partition.close();
+    }
+  });
+});
+
 describe('Rows at the head of a range that are removed again and again', () => {
   it('are skipped, and a row that is put there is found by snapshots that may show it', async () => {
     const { engine, partition } = await open({ checkpointBytes: 60_000 });

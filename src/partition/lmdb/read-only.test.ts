@@ -21,7 +21,7 @@ interface Seen {
 
 async function open(checkpointBytes: number) {
   const location = mkdtempSync(join(tmpdir(), 'holdfast-reader-'));
-  const partition = openPartition(await openLmdb({ location, checkpointBytes }));
+  const partition = openPartition(await openLmdb({ location, checkpointBytes, checkpointRowsPerTransaction: 2 }));
   onTestFinished(async () => {
     await partition.close();
     rmSync(location, { recursive: true, force: true });

@@ -5,7 +5,7 @@ import { readPage } from '../pages.ts';
 import type { Commit, Engine, Outcome, PagedSnapshot, Row, ScanOptions, Timestamp, Write } from '../partition.ts';
 import { SortedKeys } from '../sorted-keys.ts';
 import { type CurrentRows, changesAgainst, validateCommit } from '../validate.ts';
-import { addToCounter, asBuffer, versionAfterAdd } from '../values.ts';
+import { applyCommutative, asBuffer, leavesUnchanged, versionAfterCommutative } from '../values.ts';
 
 export interface MemoryOptions extends ClockOptions {
   /** Faults for tests: the outcome to answer instead of committing. An unknown outcome may still have happened. */
@@ -67,8 +67,9 @@ export function openMemory({ inject, ...clockOptions }: MemoryOptions = {}): Eng
     if (written.kind === 'put') return { key, value: asBuffer(written.value), version: timestamp };
     if (written.kind === 'remove') return undefined;
     const found = rowAt(key, commits);
-    const value = addToCounter(found?.value, written.n);
-    return value && { key, value, version: versionAfterAdd(timestamp, found?.version) };
+    if (leavesUnchanged(found?.value, written)) return found;
+    const value = applyCommutative(found?.value, written);
+    return value && { key, value, version: versionAfterCommutative(timestamp, found?.version) };
   }
 
   function write(key: Key, row: Row | undefined): void {

@@ -1,8 +1,16 @@
 /** Commit codec: a commit as the arguments of S.commit, arrays in PostgreSQL's binary format, in which bytes need no escaping. */
 
 import type { Key } from '../keys.ts';
-import type { Commit, Instant, Timestamp } from '../partition.ts';
-import { addToCounter, asBuffer, COUNTER_BYTES, versionAfterAdd } from '../values.ts';
+import type { Commit, CommutativeWrite, Instant, Timestamp } from '../partition.ts';
+import {
+  applyCommutative,
+  asBuffer,
+  COUNTER_BYTES,
+  isCommutative,
+  leavesUnchanged,
+  mergeCommutative,
+  versionAfterCommutative,
+} from '../values.ts';
 import type { AdvisoryLock } from './advisory-locks.ts';
 
 const BOOL = 16;
@@ -17,13 +25,11 @@ interface RowWrite {
   /** Of the first transaction that writes the row: the version it replaces must be below. */
   minTimestamp: Timestamp;
 }
-interface CounterAdd {
-  n: bigint;
-  timestamp: Timestamp;
-}
+/** All commutative writes of the commit to a row that no put or removal comes before. */
+type NumberWrite = CommutativeWrite & { readonly timestamp: Timestamp };
 
 export const COMMIT_TEXT = `select outcome, at, in_the_way from S.commit($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,
-  $12, $13, $14, $15, $16, $17, $18, $19, $20)`;
+  $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23)`;
 
 export function encodeCommit(
   commit: Commit,
@@ -35,8 +41,10 @@ export function encodeCommit(
   // A range that ends before it starts has no rows.
   const ranges = commit.ranges.filter(({ range }) => range.from < range.to);
   const seen = ranges.flatMap(({ rows }) => rows);
-  const { written, added } = mergeWrites(writeSets);
-  const [writes, adds] = [[...written], [...added]];
+  const { written, numbers } = mergeWrites(writeSets);
+  const writes = [...written];
+  const adds = [...numbers.values()].filter(({ kind }) => kind === 'add');
+  const maxima = [...numbers.values()].filter(({ kind }) => kind === 'max');
   return [
     commit.id,
     now.toString(),
@@ -61,40 +69,51 @@ export function encodeCommit(
     ),
     encodeNumbers(writes.map(([, { version }]) => version)),
     encodeNumbers(writes.map(([, { minTimestamp }]) => minTimestamp)),
-    encodeKeys(adds.map(([key]) => key)),
-    encodeNumbers(adds.map(([, { n }]) => n)),
-    encodeNumbers(adds.map(([, { timestamp }]) => timestamp)),
+    ...encodeCommutative(adds),
+    ...encodeCommutative(maxima),
   ];
 }
 
 /** The effect of all writes in their order. */
-function mergeWrites(writeSets: Commit['writeSets']): { written: Map<Key, RowWrite>; added: Map<Key, CounterAdd> } {
+function mergeWrites(writeSets: Commit['writeSets']): {
+  readonly written: ReadonlyMap<Key, RowWrite>;
+  readonly numbers: ReadonlyMap<Key, NumberWrite>;
+} {
   const written = new Map<Key, RowWrite>();
-  const added = new Map<Key, CounterAdd>();
+  const numbers = new Map<Key, NumberWrite>();
   for (const { timestamp, writes } of writeSets) {
     for (const write of writes) {
       const { key } = write;
       const earlier = written.get(key);
-      if (write.kind !== 'add') {
+      if (!isCommutative(write)) {
         const minTimestamp = earlier && earlier.minTimestamp < timestamp ? earlier.minTimestamp : timestamp;
         written.set(key, {
           value: write.kind === 'put' ? write.value : undefined,
           version: timestamp,
           minTimestamp,
         });
-        added.delete(key);
+        numbers.delete(key);
       } else if (earlier) {
         const { length } = earlier.value ?? { length: COUNTER_BYTES };
         if (length !== COUNTER_BYTES) throw new Error(`a counter is added to a row of ${length} bytes`);
-        earlier.value = addToCounter(earlier.value, write.n);
-        earlier.version = versionAfterAdd(timestamp, earlier.version);
+        if (leavesUnchanged(earlier.value, write)) continue;
+        earlier.value = applyCommutative(earlier.value, write);
+        earlier.version = versionAfterCommutative(timestamp, earlier.version);
       } else {
-        added.set(key, { n: BigInt.asIntN(64, (added.get(key)?.n ?? 0n) + write.n), timestamp });
+        const before = numbers.get(key);
+        if (before?.kind === 'max' && write.kind === 'max' && before.n >= write.n) continue;
+        numbers.set(key, { ...(before ? mergeCommutative(before, write) : write), timestamp });
       }
     }
   }
-  return { written, added };
+  return { written, numbers };
 }
+
+const encodeCommutative = (writes: readonly NumberWrite[]): Buffer[] => [
+  encodeKeys(writes.map(({ key }) => key)),
+  encodeNumbers(writes.map(({ n }) => n)),
+  encodeNumbers(writes.map(({ timestamp }) => timestamp)),
+];
 
 const encodeKeys = (elements: readonly Key[]): Buffer =>
   encodeArray(

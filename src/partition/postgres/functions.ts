@@ -63,6 +63,7 @@ create or replace function S.commit(
   p_froms bytea[], p_tos bytea[], p_counts bigint[], p_seen_keys bytea[], p_seen_versions bigint[],
   p_keys bytea[], p_values bytea[], p_stamps bigint[], p_least bigint[],
   p_add_keys bytea[], p_added bigint[], p_add_stamps bigint[],
+  p_max_keys bytea[], p_maxima bigint[], p_max_stamps bigint[],
   out outcome text, out at bigint, out in_the_way bigint
 ) language plpgsql volatile as $$
 declare
@@ -119,9 +120,9 @@ begin
     where r.version >= w.least or g.version >= w.least;
     if in_the_way is not null then return; end if;
   end if;
-  if cardinality(p_add_keys) > 0 then
+  if cardinality(p_add_keys) + cardinality(p_max_keys) > 0 then
     select octet_length(r.value) into in_the_way
-    from unnest(p_add_keys) as w(key) join S.rows r on sha256(r.key) = sha256(w.key)
+    from unnest(p_add_keys || p_max_keys) as w(key) join S.rows r on sha256(r.key) = sha256(w.key)
     where octet_length(r.value) <> 8 limit 1;
     if in_the_way is not null then
       outcome := 'mistake';
@@ -149,6 +150,13 @@ begin
       version = greatest(excluded.version, r.version + 1);
     delete from S.rows r using unnest(p_add_keys) as w(key)
     where sha256(r.key) = sha256(w.key) and r.value = int8send(0);
+  end if;
+  if cardinality(p_max_keys) > 0 then
+    -- Numbers above zero: their bytes have the same order.
+    insert into S.rows as r (key, value, version)
+    select w.key, int8send(w.n), w.stamp from unnest(p_max_keys, p_maxima, p_max_stamps) as w(key, n, stamp)
+    on conflict (sha256(key)) do update set value = excluded.value, version = greatest(excluded.version, r.version + 1)
+    where r.value < excluded.value;
   end if;
 
   insert into S.commits (id, committed, at) values (p_id, true, commit.at);

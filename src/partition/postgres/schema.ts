@@ -4,9 +4,9 @@ import { CannotOpen } from './errors.ts';
 import { FUNCTIONS, TABLES } from './functions.ts';
 
 /** Rises with every change of a table or of a function's arguments or meaning. */
-export const SCHEMA_VERSION = 3;
+export const SCHEMA_VERSION = 4;
 /** From each version to the next; the functions are replaced in any case. */
-const MIGRATIONS: readonly string[] = [TABLES, '', ''];
+const MIGRATIONS: readonly string[] = [TABLES, '', '', 'drop function if exists S.commit;'];
 const SERVER_VERSION_MIN = 15;
 
 const quoteIdentifier = (name: string): string => `"${name.replaceAll('"', '""')}"`;

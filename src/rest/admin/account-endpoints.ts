@@ -1,6 +1,7 @@
 /** Management endpoints for the accounts of a running server, used by `holdfast account` and `holdfast sas`. */
 import { formatIso7 } from '../../base/time.ts';
 import type { AccountDirectory, KnownAccount, StoredAccount } from '../../services/accounts/accounts.ts';
+import type { AccountSettings } from '../../services/common/account-settings.ts';
 import { commonErrors, errorFactory } from '../../services/common/errors.ts';
 import { jsonReply, parseJsonBody, requireToken } from './guard.ts';
 import type { ManagementEndpoints } from './management-endpoints.ts';
@@ -43,9 +44,8 @@ export function accountEndpoints({ accounts, token, onRemoved }: AccountEndpoint
       return { status: 204 };
     }),
     [`POST ${PATH}/settings`]: requireToken(token, async (call) => {
-      const { name, containerRetentionDays } = await parseJsonBody(call);
-      if (typeof containerRetentionDays !== 'number') throw invalidField('containerRetentionDays', 'is a number');
-      return jsonReply(200, await accounts.set(requiredText('name', name), { containerRetentionDays }));
+      const { name, ...settings } = await parseJsonBody(call);
+      return jsonReply(200, await accounts.set(requiredText('name', name), parseSettings(settings)));
     }),
     [`POST ${PATH}/rotate-key`]: requireToken(token, async (call) => {
       const { name, which } = await parseJsonBody(call);
@@ -70,6 +70,17 @@ export function withoutId({ name, keys }: KnownAccount): NamedKeys {
 function requiredText(field: string, value: unknown): string {
   if (typeof value !== 'string' || value === '') throw invalidField(field, 'is missing');
   return value;
+}
+
+function parseSettings(sent: Readonly<Record<string, unknown>>): Partial<AccountSettings> {
+  const settings: { -readonly [Name in keyof AccountSettings]?: AccountSettings[Name] } = {};
+  for (const name of ['containerRetentionDays', 'shareRetentionDays'] as const) {
+    const days = sent[name];
+    if (days === undefined) continue;
+    if (typeof days !== 'number') throw invalidField(name, 'is a number');
+    settings[name] = days;
+  }
+  return settings;
 }
 
 function parseKeys(keys: unknown): readonly string[] | undefined {

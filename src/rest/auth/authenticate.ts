@@ -57,8 +57,10 @@ export function createAuthenticate({ service, now, oauth }: AuthenticationOption
     const { authorization } = request.headers;
     if (authorization !== undefined) {
       if (authScheme(String(authorization)).toLowerCase() !== 'bearer') checkSharedKey(account, request);
-      else if (oauth) checkBearer(String(authorization), { account: account.name, service });
-      else throw bearerNotEnabled();
+      else if (oauth) {
+        checkBearer(String(authorization), { account: account.name, service });
+        if (service === 'file') checkIntent(request);
+      } else throw bearerNotEnabled();
       return OWNER;
     }
     const sas = parseSas(request.query, service);
@@ -116,7 +118,8 @@ function identityFrom(sas: SentSas, container?: bigint): Identity {
   if (service === 'table') {
     return { kind, permissions, container, table: sas.table.toLowerCase(), entities: entityRange(sas.keys) };
   }
-  return { kind, permissions, container, responseHeaders: service === 'blob' ? overrideHeaders(sas) : undefined };
+  const hasOverrides = service === 'blob' || service === 'file';
+  return { kind, permissions, container, responseHeaders: hasOverrides ? overrideHeaders(sas) : undefined };
 }
 
 function entityRange([spk, srk, epk, erk]: TableSasFields['keys']): Granted['entities'] {
@@ -126,6 +129,16 @@ function entityRange([spk, srk, epk, erk]: TableSasFields['keys']): Granted['ent
     to: epk === undefined ? undefined : { partitionKey: epk, rowKey: erk },
   };
 }
+
+/** A token reads and writes files whatever their permissions say: its holder has to say that this is meant. */
+function checkIntent({ headers }: Request): void {
+  const intent = headers[INTENT];
+  if (intent === undefined) throw fail('MissingRequiredHeader', { HeaderName: INTENT });
+  if (String(intent).toLowerCase() !== 'backup')
+    throw fail('InvalidHeaderValue', { HeaderName: INTENT, HeaderValue: String(intent) });
+}
+
+const INTENT = 'x-ms-file-request-intent';
 
 function bearerNotEnabled(): StorageError {
   return fail('NotImplemented', undefined, 'Bearer is taken only by a server that was started with --oauth basic.');

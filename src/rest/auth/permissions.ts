@@ -2,12 +2,15 @@
 import { commonErrors, errorFactory, type StorageError } from '../../services/common/errors.ts';
 import type { ServiceName } from '../../services/common/names.ts';
 import type { Granted } from '../../services/common/storage.ts';
-import type { Operation, Permission, Request, Right, Shape } from '../operation.ts';
+import type { Operation, Permission, Request, ResourceType, Right, Shape } from '../operation.ts';
 import type { AccountSas, ContainerAccess, Identity, LookUpAccess, ServiceSas } from './identity.ts';
 
 const fail = errorFactory(commonErrors);
 
-export type OperationAccess = Pick<Operation<never>, 'permission' | 'shape'> & { readonly anonymous?: boolean };
+export type OperationAccess = Pick<Operation<never>, 'permission' | 'shape'> & {
+  readonly anonymous?: boolean;
+  readonly resourceType?: ResourceType | undefined;
+};
 
 const LETTERS: Readonly<Record<Right, string>> = {
   read: 'r',
@@ -22,8 +25,8 @@ const LETTERS: Readonly<Record<Right, string>> = {
   tags: 't',
   filter: 'f',
 };
-const SERVICE_LETTERS: Readonly<Record<ServiceName, string>> = { blob: 'b', queue: 'q', table: 't' };
-const RESOURCE_TYPES: Readonly<Record<Shape, string>> = {
+const SERVICE_LETTERS: Readonly<Record<ServiceName, string>> = { blob: 'b', queue: 'q', table: 't', file: 'f' };
+const RESOURCE_TYPES: Readonly<Record<Shape, ResourceType>> = {
   '/': 's',
   '/{container}': 'c',
   '/{container}/{blob}': 'o',
@@ -35,6 +38,8 @@ const RESOURCE_TYPES: Readonly<Record<Shape, string>> = {
   '/Tables({table})': 'c',
   '/{table}': 'o',
   '/{table}({keys})': 'o',
+  '/{share}': 'c',
+  '/{share}/{path}': 'o',
 };
 
 /** The restrictions that the operation itself must enforce; throws if the identity may not run it at all. Anonymous callers: authorizeAnonymous. */
@@ -67,7 +72,11 @@ function checkAccountSasScope(
 ): void {
   if (!services.includes(SERVICE_LETTERS[service])) throw fail('AuthorizationServiceMismatch');
   if (row.permission === 'any') return;
-  if (!resourceTypes.includes(RESOURCE_TYPES[row.shape])) throw fail('AuthorizationResourceTypeMismatch');
+  if (!resourceTypes.includes(resourceTypeOf(row))) throw fail('AuthorizationResourceTypeMismatch');
+}
+
+function resourceTypeOf({ resourceType, shape }: OperationAccess): ResourceType {
+  return resourceType ?? RESOURCE_TYPES[shape];
 }
 
 /**
@@ -77,11 +86,14 @@ function checkAccountSasScope(
 const CONTAINER_LEVEL_PERMISSIONS: Readonly<Partial<Record<Shape, readonly Permission[]>>> = {
   '/{container}': ['list', 'filter'],
   '/{queue}': ['read'],
+  '/{share}': ['list'],
+  '/{share}/{path}': ['list'],
 };
 
-function checkServiceSasScope({ table }: ServiceSas, { permission, shape }: OperationAccess, name: string): void {
+function checkServiceSasScope({ table }: ServiceSas, row: OperationAccess, name: string): void {
+  const { permission, shape } = row;
   if (permission === 'any') return;
-  if (RESOURCE_TYPES[shape] !== 'o' && !CONTAINER_LEVEL_PERMISSIONS[shape]?.includes(permission))
+  if (resourceTypeOf(row) !== 'o' && !CONTAINER_LEVEL_PERMISSIONS[shape]?.includes(permission))
     throw fail('AuthorizationFailure');
   if (table !== undefined && table !== name.toLowerCase()) throw fail('AuthorizationFailure');
 }
@@ -128,9 +140,9 @@ export function anonymousRefused(version: string): StorageError {
   return fail(version >= CHALLENGE_SINCE ? 'NoAuthenticationInformation' : 'ResourceNotFound');
 }
 
-/** The header overrides of a signature apply to reads of a blob only. */
+/** The header overrides of a signature apply to reads of a blob or file only. */
 export function responseOverrides(identity: Identity, row: OperationAccess): ServiceSas['responseHeaders'] | undefined {
-  if (identity.kind !== 'service SAS' || row.permission !== 'read' || row.shape !== '/{container}/{blob}')
-    return undefined;
-  return identity.responseHeaders;
+  const readsItem =
+    row.permission === 'read' && (row.shape === '/{container}/{blob}' || row.shape === '/{share}/{path}');
+  return identity.kind === 'service SAS' && readsItem ? identity.responseHeaders : undefined;
 }

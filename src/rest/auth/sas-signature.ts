@@ -5,6 +5,7 @@ import { sasRefused } from './sas-fields.ts';
 import type { AccountSasFields, SentSas } from './sas-parser.ts';
 import {
   type BlobSasFields,
+  type FileSasFields,
   OVERRIDES_SINCE,
   type QueueSasFields,
   RESOURCE_SINCE,
@@ -15,9 +16,9 @@ import { discloseStringToSign } from './shared-key.ts';
 
 /** The resource that a service SAS is used for; the names are decoded. */
 interface SasTarget {
-  /** A container or queue; a table is named in the signature itself. */
+  /** A container, queue or share; a table is named in the signature itself. */
   readonly container: string;
-  /** Empty: the container itself. */
+  /** A blob or file; empty: the container itself. */
   readonly blob?: string;
   readonly snapshot?: string | undefined;
   readonly versionId?: string | undefined;
@@ -46,6 +47,7 @@ export function serviceStringToSign(account: string, target: SasTarget, sas: Ser
 function serviceLines(target: SasTarget, sas: ServiceSasFields): readonly string[] {
   if (sas.service === 'queue') return [];
   if (sas.service === 'table') return sas.keys.map((key) => key ?? '');
+  if (sas.service === 'file') return sas.version >= OVERRIDES_SINCE ? sas.overrides : [];
   const { version, resource, encryptionScope, overrides } = sas;
   const lines: string[] = [];
   if (version >= RESOURCE_SINCE) lines.push(resource, snapshotOrVersion(resource, target));
@@ -75,6 +77,7 @@ type NewAccountSas = NewSas<AccountSasFields, 'version' | 'permissions' | 'servi
 type NewBlobSas = NewSas<BlobSasFields, 'version' | 'resource'>;
 type NewQueueSas = NewSas<QueueSasFields, 'version'>;
 type NewTableSas = NewSas<TableSasFields, 'version' | 'table'>;
+type NewFileSas = NewSas<FileSasFields, 'version' | 'resource'>;
 
 /** The query of an account SAS; the key is in base64. */
 export function accountSasToken(account: string, wanted: NewAccountSas, key: string): string {
@@ -87,10 +90,21 @@ export function accountSasToken(account: string, wanted: NewAccountSas, key: str
 export function blobSasToken(account: string, target: SasTarget, wanted: NewBlobSas, key: string): string {
   const sas: BlobSasFields = { ...EMPTY, ...EMPTY_BLOB_FIELDS, ...wanted, kind: 'service SAS', service: 'blob' };
   const { resource, identifier, depth, overrides } = sas;
-  const [rscc, rscd, rsce, rscl, rsct] = overrides;
   const sdd = depth === undefined ? '' : String(depth);
-  const own = withoutEmpty({ sr: resource, si: identifier, sdd, rscc, rscd, rsce, rscl, rsct });
+  const own = withoutEmpty({ sr: resource, si: identifier, sdd, ...overrideFields(overrides) });
   return formatToken(sas, own, serviceStringToSign(account, target, sas), key);
+}
+
+/** The query of a service SAS for this share or file; the key is in base64. */
+export function fileSasToken(account: string, target: SasTarget, wanted: NewFileSas, key: string): string {
+  const sas: FileSasFields = { ...EMPTY, ...EMPTY_FILE_FIELDS, ...wanted, kind: 'service SAS', service: 'file' };
+  const { resource, identifier, overrides } = sas;
+  const own = withoutEmpty({ sr: resource, si: identifier, ...overrideFields(overrides) });
+  return formatToken(sas, own, serviceStringToSign(account, target, sas), key);
+}
+
+function overrideFields([rscc, rscd, rsce, rscl, rsct]: BlobSasFields['overrides']) {
+  return { rscc, rscd, rsce, rscl, rsct };
 }
 
 /** The query of a service SAS for this queue; the key is in base64. */
@@ -118,7 +132,8 @@ const EMPTY = {
   encryptionScope: '',
   identifier: '',
 } as const;
-const EMPTY_BLOB_FIELDS = { depth: undefined, overrides: ['', '', '', '', ''] } as const;
+const EMPTY_FILE_FIELDS = { overrides: ['', '', '', '', ''] } as const;
+const EMPTY_BLOB_FIELDS = { depth: undefined, ...EMPTY_FILE_FIELDS } as const;
 const EMPTY_TABLE_FIELDS = { keys: [undefined, undefined, undefined, undefined] } as const;
 
 /** Undefined fields are left out; the key of an entity may be empty. */
@@ -143,6 +158,7 @@ function withoutEmpty(fields: Readonly<Record<string, string>>): Readonly<Record
 function canonicalResource(account: string, { container, blob = '' }: SasTarget, sas: ServiceSasFields): string {
   const name = sas.service === 'table' ? sas.table.toLowerCase() : container;
   const root = `${sas.version >= SERVICE_NAMED_SINCE ? `/${sas.service}` : ''}/${account}/${name}`;
+  if (sas.service === 'file') return sas.resource === 'f' && blob !== '' ? `${root}/${blob}` : root;
   return sas.service === 'blob' ? `${root}${blobResource(blob, sas)}` : root;
 }
 

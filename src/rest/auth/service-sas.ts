@@ -2,7 +2,7 @@
 import type { ServiceName } from '../../services/common/names.ts';
 import { malformedField, type Query, requiredField, type SasFields, type SentSasFields } from './sas-fields.ts';
 
-export type ServiceSasFields = BlobSasFields | QueueSasFields | TableSasFields;
+export type ServiceSasFields = BlobSasFields | QueueSasFields | TableSasFields | FileSasFields;
 
 interface ServiceSasBase extends SasFields {
   readonly kind: 'service SAS';
@@ -17,15 +17,17 @@ export interface BlobSasFields extends ServiceSasBase {
   readonly resource: SasResource;
   /** For a directory: the number of path segments in its name. */
   readonly depth: number | undefined;
-  /** rscc, rscd, rsce, rscl and rsct. */
-  readonly overrides: readonly [
-    cacheControl: string,
-    contentDisposition: string,
-    contentEncoding: string,
-    contentLanguage: string,
-    contentType: string,
-  ];
+  readonly overrides: HeaderOverrides;
 }
+
+/** rscc, rscd, rsce, rscl and rsct. */
+type HeaderOverrides = readonly [
+  cacheControl: string,
+  contentDisposition: string,
+  contentEncoding: string,
+  contentLanguage: string,
+  contentType: string,
+];
 
 export interface QueueSasFields extends ServiceSasBase {
   readonly service: 'queue';
@@ -43,17 +45,30 @@ export interface TableSasFields extends ServiceSasBase {
   ];
 }
 
+export interface FileSasFields extends ServiceSasBase {
+  readonly service: 'file';
+  /** A share, with everything in it, or a file. It is not signed, but the path is that it stands for. */
+  readonly resource: 's' | 'f';
+  readonly overrides: HeaderOverrides;
+}
+
 /** In older versions sr is not signed: a signature for a blob could be passed off as one for the directory of that name. */
 export const RESOURCE_SINCE = '2018-11-09';
 /** In older versions the overrides are not signed, so that anyone could have added them. */
 export const OVERRIDES_SINCE = '2013-08-15';
 /** Letters that must be in this order; clients disagree about the position of newer letters. */
-export const PERMISSION_ORDER: Readonly<Record<ServiceName, string>> = { blob: 'racwdl', queue: 'raup', table: 'raud' };
+export const PERMISSION_ORDER: Readonly<Record<ServiceName, string>> = {
+  blob: 'racwdl',
+  queue: 'raup',
+  table: 'raud',
+  file: 'rcwdl',
+};
 /** All letters of the service. */
 export const PERMISSION_LETTERS: Readonly<Record<ServiceName, RegExp>> = {
   blob: /^[racwdxyltfmeopi]*$/,
   queue: /^[raup]*$/,
   table: /^[raud]*$/,
+  file: /^[rcwdl]*$/,
 };
 
 export function parseServiceSas(
@@ -74,10 +89,12 @@ export function parseServiceSas(
 type ServiceSpecificFields =
   | Omit<BlobSasFields, keyof ServiceSasBase>
   | Omit<QueueSasFields, keyof ServiceSasBase>
-  | Omit<TableSasFields, keyof ServiceSasBase>;
+  | Omit<TableSasFields, keyof ServiceSasBase>
+  | Omit<FileSasFields, keyof ServiceSasBase>;
 
 function parseServiceFields(query: Query, fields: SentSasFields, service: ServiceName): ServiceSpecificFields {
   if (service === 'queue') return { service };
+  if (service === 'file') return parseFileFields(query, fields);
   return service === 'table' ? parseTableFields(query) : parseBlobFields(query, fields);
 }
 
@@ -91,8 +108,14 @@ function parseBlobFields(query: Query, fields: SentSasFields): Omit<BlobSasField
     service: 'blob',
     resource,
     depth: depth === undefined ? undefined : Number(depth),
-    overrides: fields.version < OVERRIDES_SINCE ? NO_OVERRIDES : parseOverrides(query),
+    overrides: parseOverrides(query, fields),
   };
+}
+
+function parseFileFields(query: Query, fields: SentSasFields): Omit<FileSasFields, keyof ServiceSasBase> {
+  const resource = requiredField(query, 'sr');
+  if (resource !== 's' && resource !== 'f') throw malformedField('sr');
+  return { service: 'file', resource, overrides: parseOverrides(query, fields) };
 }
 
 function parseTableFields(query: Query): Omit<TableSasFields, keyof ServiceSasBase> {
@@ -125,7 +148,8 @@ const OVERRIDE_HEADERS = [
 
 const NO_OVERRIDES = ['', '', '', '', ''] as const;
 
-function parseOverrides(query: Query): BlobSasFields['overrides'] {
+function parseOverrides(query: Query, { version }: SentSasFields): HeaderOverrides {
+  if (version < OVERRIDES_SINCE) return NO_OVERRIDES;
   const value = (name: string) => {
     const text = query[name] ?? '';
     // biome-ignore lint/suspicious/noControlCharactersInRegex: these cannot stand in a header

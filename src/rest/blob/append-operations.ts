@@ -8,7 +8,7 @@ import {
 } from '../../services/blob/append-blobs.ts';
 import type { Storage } from '../../services/common/storage.ts';
 import { type ConditionHeader, type Operation, operationOn, type Reader } from '../operation.ts';
-import { contentHeaders, header, integerHeader, leaseId, metadata, pathPart, reader } from '../params.ts';
+import { contentHeaders, header, integerHeader, leaseId, metadata, noContent, pathPart, reader } from '../params.ts';
 import { validatorHeaders } from '../reply.ts';
 import { structuredType } from '../structured-body/headers.ts';
 import { structuredContent } from '../structured-body/structured-content.ts';
@@ -20,7 +20,6 @@ import {
   conditions,
   ENCRYPTION,
   IMMUTABILITY,
-  noContent,
   noTier,
   rejectSnapshot,
   sizeLimit,

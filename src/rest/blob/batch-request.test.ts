@@ -84,6 +84,29 @@ describe('A part of a blob batch', () => {
   });
 });
 
+describe('The headers of a part', () => {
+  it('are those that are sent, whatever their names are', () => {
+    const sent = ['__proto__: one', 'Constructor: two', 'toString:three', 'x-ms-meta-a: ä'];
+    const [part] = read(`${remove(0, '/c/b').replace('x-ms-date: now', sent.join('\r\n'))}--b--`);
+    const { headers, rawHeaders } = part!.request;
+    expect(rawHeaders).toEqual(['__proto__', 'one', 'constructor', 'two', 'tostring', 'three', 'x-ms-meta-a', 'ä']);
+    expect(['__proto__', 'constructor', 'tostring', 'x-ms-meta-a'].map((name) => headers[name])).toEqual([
+      'one',
+      'two',
+      'three',
+      'ä',
+    ]);
+  });
+
+  it('are none but those that are sent', () => {
+    const [part] = read(`${remove(0, '/c/b')}--b--`);
+    const { headers } = part!.request;
+    for (const name of ['constructor', 'toString', '__proto__', 'hasOwnProperty'])
+      expect(headers[name]).toBe(undefined);
+    expect(Object.keys(headers)).toEqual(['x-ms-date', 'host']);
+  });
+});
+
 describe('The body of a blob batch', () => {
   it('is read part by part', () => {
     const seen = read(text).map(({ contentId, row, request }) => [contentId, row.name, request.item]);

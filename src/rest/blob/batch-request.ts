@@ -3,7 +3,7 @@ import type { SlicedWork } from '../../base/time-slices.ts';
 import { fail } from '../../services/blob/errors.ts';
 import { StorageError } from '../../services/common/errors.ts';
 import type { Storage } from '../../services/common/storage.ts';
-import { type BatchPart, MalformedMultipart, readParts, splitParts } from '../multipart.ts';
+import { type BatchPart, HeaderRecord, MalformedMultipart, readParts, splitParts } from '../multipart.ts';
 import type { Operation, Request } from '../operation.ts';
 import { type Address, parseAddress, parseQuery, type Routable } from '../request.ts';
 import type { Router } from '../router.ts';
@@ -76,21 +76,29 @@ export function partRequest(
   outer: Request,
   index: number,
 ): Routable {
-  const address = partAddress(url, outer);
+  const { rawPath, rawQuery, account, secondary, base, readsHosts, container, item, shape } = partAddress(url, outer);
   // A loop, as `entries`, `flat` and a spread took a seventh of the time of a batch.
-  const ownHeaders: Record<string, string | undefined> = Object.create(null);
+  const ownHeaders = new HeaderRecord();
   const rawHeaders: string[] = [];
   for (const name in headers) {
-    ownHeaders[name] = headers[name];
+    ownHeaders[name] = headers[name]!;
     rawHeaders.push(name, headers[name]!);
   }
   ownHeaders.host = outer.headers.host as string;
   return {
-    ...address,
     id: partId(outer.id, index),
     method,
+    rawPath,
+    rawQuery,
+    account,
+    secondary,
+    base,
+    readsHosts,
     secure: outer.secure,
-    query: parseQuery(address.rawQuery),
+    container,
+    item,
+    shape,
+    query: parseQuery(rawQuery),
     headers: ownHeaders,
     rawHeaders,
     version: outer.version,

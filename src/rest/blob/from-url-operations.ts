@@ -8,8 +8,10 @@ import {
   header,
   leaseId,
   metadata,
+  noContent,
   pathPart,
   reader,
+  rejectConditions,
   sourceHashes,
 } from '../params.ts';
 import { validatorHeaders } from '../reply.ts';
@@ -27,10 +29,8 @@ import {
   conditions,
   ENCRYPTION,
   IMMUTABILITY,
-  noContent,
   PUT_BLOB_SIZES,
   PUT_BLOCK_SIZES,
-  rejectConditions,
   rejectSnapshot,
   requiredQuery,
   VERSION_PARAMS,

@@ -1,16 +1,22 @@
 /** XML of List Containers and List Blobs. */
 import { formatIso7, formatRfc1123 } from '../../base/time.ts';
 import { escapeXml } from '../../base/xml.ts';
-import { formatDeletedVersion } from '../../services/blob/deleted-containers.ts';
 import type { ListedContainer } from '../../services/blob/list-containers.ts';
 import type { ListedBlob, ListedItem } from '../../services/blob/listing.ts';
 import { blobTypeOf } from '../../services/blob/rows.ts';
-import { element, type ListParameters, metadataElements, parameterElements } from '../xml/list-elements.ts';
-import { typeElements } from './blob-types.ts';
-import { copyElements } from './copy-reply.ts';
-import { leaseElements } from './lease-reply.ts';
+import { copyElements } from '../copy-reply.ts';
+import { leaseElements } from '../lease-reply.ts';
+import {
+  deletedElements,
+  element,
+  type ListParameters,
+  metadataElements,
+  parameterElements,
+  retentionElements,
+} from '../xml/list-elements.ts';
+import { incrementalElements, typeElements } from './blob-types.ts';
 import { nameElement, tagsElement } from './tags-xml.ts';
-import { tierElements } from './tier-reply.ts';
+import { pageTierElement, tierElements } from './tier-reply.ts';
 
 export function containerListStart(endpoint: string, parameters: ListParameters): Buffer {
   return Buffer.from(
@@ -27,27 +33,17 @@ export function containerElements(containers: readonly ListedContainer[], withMe
   for (const { name, container, leaseState, deleted } of containers) {
     const { etag, modified, lease, access, metadata } = container;
     xml +=
-      `<Container><Name>${escapeXml(name)}</Name>${deleted ? deletedVersion(deleted.deleted) : ''}<Properties><Last-Modified>${formatRfc1123(modified)}</Last-Modified>` +
+      `<Container><Name>${escapeXml(name)}</Name>${deleted ? deletedElements(deleted.deleted) : ''}<Properties><Last-Modified>${formatRfc1123(modified)}</Last-Modified>` +
       `<Etag>"${etag}"</Etag>${leaseElements(lease, leaseState)}` +
       (access ? `<PublicAccess>${access}</PublicAccess>` : '') +
       '<DefaultEncryptionScope>$account-encryption-key</DefaultEncryptionScope>' +
       '<DenyEncryptionScopeOverride>false</DenyEncryptionScopeOverride>' +
       '<HasImmutabilityPolicy>false</HasImmutabilityPolicy><HasLegalHold>false</HasLegalHold>' +
       '<ImmutableStorageWithVersioningEnabled>false</ImmutableStorageWithVersioningEnabled>' +
-      `${deleted ? retentionElements(deleted.deleted, deleted.remainingDays) : ''}</Properties>` +
+      `${deleted ? retentionElements(deleted) : ''}</Properties>` +
       `${withMetadata ? metadataElements(metadata) : ''}</Container>`;
   }
   return Buffer.from(xml);
-}
-
-const deletedVersion = (deleted: bigint): string =>
-  `<Deleted>true</Deleted><Version>${formatDeletedVersion(deleted)}</Version>`;
-
-function retentionElements(deleted: bigint, remainingDays: number): string {
-  return (
-    `<DeletedTime>${formatRfc1123(deleted)}</DeletedTime>` +
-    `<RemainingRetentionDays>${remainingDays}</RemainingRetentionDays>`
-  );
 }
 
 export function blobListStart(endpoint: string, parameters: ListParameters & { readonly container: string }): Buffer {
@@ -96,8 +92,9 @@ function blobElement(item: ListedBlob, included: IncludedFields): string {
     `${element('Content-Encoding', contentEncoding)}${element('Content-Language', contentLanguage)}<Content-CRC64 />` +
     `${element('Content-MD5', contentMd5)}${element('Cache-Control', cacheControl)}` +
     `${element('Content-Disposition', contentDisposition)}${typeElements(blob)}` +
-    `${isBlock ? tierElements(tier) : ''}${leaseElementsOf(item)}` +
+    `${isBlock ? tierElements(tier) : pageTierElement(blob)}${leaseElementsOf(item)}` +
     `${included.copy && blob.copy ? copyElements(blob.copy) : ''}<ServerEncrypted>true</ServerEncrypted>` +
+    `${incrementalElements(blob, included.copy)}` +
     `${blob.append?.isSealed ? '<Sealed>true</Sealed>' : ''}` +
     `${deletionElements(item)}` +
     `${blob.tags.length > 0 ? `<TagCount>${blob.tags.length}</TagCount>` : ''}</Properties>` +

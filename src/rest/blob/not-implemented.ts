@@ -13,7 +13,6 @@ export const notImplementedOperations: readonly Operation<Storage>[] = [
   notImplementedOperation('Set Blob Immutability Policy', `PUT ${BLOB}`, { comp: 'immutabilityPolicies' }),
   notImplementedOperation('Delete Blob Immutability Policy', `DELETE ${BLOB}`, { comp: 'immutabilityPolicies' }),
   notImplementedOperation('Set Blob Legal Hold', `PUT ${BLOB}`, { comp: 'legalhold' }),
-  notImplementedOperation('Incremental Copy Blob', `PUT ${BLOB}`, { comp: 'incrementalcopy' }),
   notImplementedOperation('Query Blob Contents', `POST ${BLOB}`, { comp: 'query' }),
 
   ...['AppendBlob', 'PageBlob'].flatMap((type) => {

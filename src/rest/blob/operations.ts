@@ -15,7 +15,7 @@ import {
 } from '../../services/blob/containers.ts';
 import { copyBlob } from '../../services/blob/copies.ts';
 import { restoreContainer } from '../../services/blob/deleted-containers.ts';
-import { type LeaseAnswer, leaseBlob, leaseContainer } from '../../services/blob/leases.ts';
+import { leaseBlob, leaseContainer } from '../../services/blob/leases.ts';
 import { type ListedContainer, listContainers } from '../../services/blob/list-containers.ts';
 import { listBlobs } from '../../services/blob/listing.ts';
 import { abortCopy } from '../../services/blob/pending-copies.ts';
@@ -25,8 +25,11 @@ import { snapshotBlob } from '../../services/blob/snapshots.ts';
 import { setBlobTier } from '../../services/blob/tiers.ts';
 import { undeleteBlob } from '../../services/blob/undelete.ts';
 import type { Storage } from '../../services/common/storage.ts';
+import { addCopyHeaders } from '../copy-reply.ts';
 import { prepend, streamAsProduced } from '../http/streamed.ts';
-import { type ConditionHeader, type Operation, operationOn } from '../operation.ts';
+import { leaseDuration, leaseHeaders, leaseStatus } from '../lease-reply.ts';
+import { leaseParams, leaseReply } from '../lease-request.ts';
+import { type ConditionHeader, type Operation, operationOn, type Request } from '../operation.ts';
 import {
   blobContentHeaders,
   booleanHeader,
@@ -34,7 +37,6 @@ import {
   contentHeaders,
   dateConditions,
   header,
-  integerHeader,
   integerQuery,
   leaseId,
   listQuery,
@@ -43,6 +45,7 @@ import {
   query,
   range,
   reader,
+  rejectConditions,
   requiredHeader,
   xmlBody,
 } from '../params.ts';
@@ -63,12 +66,10 @@ import { structuredContent } from '../structured-body/structured-content.ts';
 import { parsePolicies, policiesXml } from '../xml/access-policies.ts';
 import { appendOperations } from './append-operations.ts';
 import { batchOperations } from './batch.ts';
-import { appendHeaders, BLOB_TYPES, pageHeaders } from './blob-types.ts';
+import { appendHeaders, BLOB_TYPES, incrementalHeaders, pageHeaders } from './blob-types.ts';
 import { BLOCK_LIST_BYTES_MAX, blockElements, blockListXml, readBlockList } from './block-lists.ts';
-import { addCopyHeaders } from './copy-reply.ts';
 import { copySource, requireAbortAction, requireAsyncCopy, sourceTagConditions } from './copy-source.ts';
 import { fromUrlOperations } from './from-url-operations.ts';
-import { leaseDuration, leaseHeaders, leaseStatus } from './lease-reply.ts';
 import {
   blobListElements,
   blobListEnd,
@@ -91,7 +92,6 @@ import {
   PUT_BLOCK_SIZES,
   permanentDelete,
   publicAccess,
-  rejectConditions,
   rejectSnapshot,
   requiredQuery,
   showOnlyDeleted,
@@ -125,13 +125,8 @@ const rehydratePriority = header('x-ms-rehydrate-priority');
 /** The first version in which Get Blob answers with the tier, as Get Blob Properties does. */
 const GET_BLOB_TIER_VERSION = '2026-10-06';
 
-const leaseParams = {
-  action: requiredHeader('x-ms-lease-action'),
-  leaseId,
-  proposedId: header('x-ms-proposed-lease-id'),
-  seconds: integerHeader('x-ms-lease-duration', { min: -1, max: 60 }),
-  periodSeconds: integerHeader('x-ms-lease-break-period', { min: 0, max: 60 }),
-};
+const SNAPSHOT_HEADER_UNTIL = '2019-02-02';
+
 /** The delete permission suffices to break a lease, but for no other lease action. */
 const LEASE_PERMISSIONS = [
   { when: {}, permission: 'write' },
@@ -444,6 +439,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     run: getBlob,
     reply: ({ blob: found, leaseState, tier, bytes, length, range, rangeMd5, rangeCrc64 }, request) => {
       const headers = blobHeaders(found, leaseState);
+      headers['x-ms-snapshot'] = snapshotHeader(found, request);
       if (request.version >= GET_BLOB_TIER_VERSION) Object.assign(headers, tierHeaders(found, tier));
       headers['Content-MD5'] = range ? rangeMd5 : found.content.contentMd5;
       headers['x-ms-blob-content-md5'] = range && found.content.contentMd5;
@@ -466,8 +462,9 @@ const singleOperations: readonly Operation<Storage>[] = [
     unsupportedUnlessLenient: ENCRYPTION,
     input: { container, blob, snapshot, conditions, leaseId },
     run: getBlobProperties,
-    reply: ({ blob: found, leaseState, tier }) => {
+    reply: ({ blob: found, leaseState, tier }, request) => {
       const headers = blobHeaders(found, leaseState);
+      headers['x-ms-snapshot'] = snapshotHeader(found, request);
       headers['Content-MD5'] = found.content.contentMd5;
       headers['Content-Length'] = found.length;
       return { status: 200, headers: Object.assign(headers, tierHeaders(found, tier)) };
@@ -745,16 +742,13 @@ export const blobOperations: readonly Operation<Storage>[] = [
   ...batchOperations(singleOperations),
 ];
 
-function leaseReply({ action, leaseId, breakSeconds, ...found }: LeaseAnswer & { action: string }): Reply {
-  const status: Readonly<Record<string, number>> = { acquire: 201, break: 202 };
-  return {
-    status: status[action.toLowerCase()] ?? 200,
-    headers: validatorHeaders(found, { 'x-ms-lease-id': leaseId, 'x-ms-lease-time': breakSeconds }),
-  };
-}
-
 function metadataReply(found: Validators & { readonly metadata: Metadata }): Reply {
   return { status: 200, headers: validatorHeaders(found, metadataHeaders(found.metadata)) };
+}
+
+/** Versions before 2019-02-02 have it in reads of a snapshot. */
+function snapshotHeader({ snapshot: stamp }: Blob, { version }: Request): string | undefined {
+  return stamp === undefined || version === '' || version >= SNAPSHOT_HEADER_UNTIL ? undefined : formatIso7(stamp);
 }
 
 /** One object literal: spreading several into each other would cost more than the rest of Get Blob's reply. */
@@ -781,7 +775,7 @@ function blobHeaders(found: Blob, leaseState: LeaseState): Record<string, string
   };
   for (const name in metadata) headers[`x-ms-meta-${name}`] = metadata[name];
   if (found.append) Object.assign(headers, appendHeaders(found.append));
-  if (found.page) Object.assign(headers, pageHeaders(found.page));
+  if (found.page) Object.assign(headers, pageHeaders(found.page), incrementalHeaders(found.page, found.copy));
   if (found.copy) addCopyHeaders(headers, found.copy);
   return headers;
 }

@@ -1,6 +1,7 @@
 /** Page blobs on the wire, and Set Blob Properties, which changes their length and sequence number. */
 import type { SequenceAction } from '../../rules/page.ts';
 import { setBlobProperties } from '../../services/blob/blobs.ts';
+import { copyIncrementally } from '../../services/blob/incremental-copies.ts';
 import {
   clearPages,
   createPageBlob,
@@ -25,24 +26,24 @@ import {
   invalidHeader,
   leaseId,
   metadata,
+  noContent,
   pathPart,
   range,
   reader,
+  required,
 } from '../params.ts';
 import { PAGE_BYTES, streamedXmlReply, validatorHeaders } from '../reply.ts';
 import { structuredType } from '../structured-body/headers.ts';
 import { structuredContent } from '../structured-body/structured-content.ts';
+import { rangeElements, rangeListMarker, rangeListXml } from '../xml/range-list.ts';
 import { pageHeaders } from './blob-types.ts';
-import { sourceBytesMax, sourceRange } from './copy-source.ts';
+import { copySource, sourceBytesMax, sourceRange } from './copy-source.ts';
 import { hashHeaders, sourceParams, UNSUPPORTED_OF_SOURCES, wantsBlockMd5 } from './from-url-operations.ts';
-import { pageListMarker, pageListXml, pageRangeElements } from './page-list-xml.ts';
 import {
   beforeCrc64,
   conditions,
   ENCRYPTION,
   IMMUTABILITY,
-  noContent,
-  noTier,
   previousSnapshot,
   rejectSnapshot,
   sizeLimit,
@@ -70,13 +71,6 @@ function sequenceHeader(name: string, refuse: (name: string, text: string) => Er
     return value;
   });
 }
-
-const required = <T>(name: string, of: Reader<T | undefined>): Reader<T> =>
-  reader((request) => {
-    const value = of.read(request);
-    if (value === undefined) throw fail('MissingRequiredHeader', { HeaderName: name });
-    return value;
-  });
 
 const length = integerHeader('x-ms-blob-content-length', { max: PAGE_BLOB_BYTES_MAX });
 const sequenceNumber = sequenceHeader('x-ms-blob-sequence-number');
@@ -172,7 +166,7 @@ export const pageOperations: readonly Operation<Storage>[] = [
       tags: header('x-ms-tags'),
       length: required('x-ms-blob-content-length', length),
       sequenceNumber,
-      tier: noTier,
+      tier: header('x-ms-access-tier'),
       body: noContent,
     },
     run: createPageBlob,
@@ -248,6 +242,22 @@ export const pageOperations: readonly Operation<Storage>[] = [
     }),
   }),
   operation({
+    name: 'Incremental Copy Blob',
+    route,
+    query: { comp: 'incrementalcopy' },
+    permission: ['write', 'create'],
+    readsCopySource: 'by its credential',
+    conditions: ALL_CONDITIONS,
+    test: 'test/end-to-end/incremental-copy-blob.test.ts',
+    unsupported: VERSION_PARAMS,
+    input: { ...target, source: copySource('by its credential') },
+    run: copyIncrementally,
+    reply: ({ copyId, copyStatus, ...written }) => ({
+      status: 202,
+      headers: validatorHeaders(written, { 'x-ms-copy-id': copyId, 'x-ms-copy-status': copyStatus }),
+    }),
+  }),
+  operation({
     name: 'Get Page Ranges',
     route: 'GET /{container}/{blob}',
     query: { comp: 'pagelist' },
@@ -255,16 +265,18 @@ export const pageOperations: readonly Operation<Storage>[] = [
     conditions: ALL_CONDITIONS,
     test: TEST,
     unsupported: VERSION_PARAMS,
-    input: { ...place, snapshot, since: previousSnapshot, range, start: pageListMarker, resultsMax: listLimit },
+    input: { ...place, snapshot, since: previousSnapshot, range, start: rangeListMarker, resultsMax: listLimit },
     replyBytes: () => PAGE_BYTES,
     run: async (storage, input) => {
       const parts: Buffer[] = [];
-      const { blob, next } = await getPageRanges(storage, input, (ranges) => parts.push(pageRangeElements(ranges)));
+      const { blob, next } = await getPageRanges(storage, input, (ranges) =>
+        parts.push(rangeElements(ranges, 'PageRange')),
+      );
       return { blob, next, parts };
     },
     reply: ({ blob, next, parts }, request) => {
       if (next !== undefined && !isPaged(request) && isBeforePaging(request)) throw fail('OutOfRangeInput');
-      const { status, headers, body } = streamedXmlReply(200, pageListXml(parts, next, isPaged(request)));
+      const { status, headers, body } = streamedXmlReply(200, rangeListXml('PageList', parts, next, isPaged(request)));
       return {
         status,
         headers: { ...headers, ...validatorHeaders(blob, { 'x-ms-blob-content-length': blob.length }) },

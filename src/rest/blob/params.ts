@@ -16,6 +16,7 @@ import {
   invalidQuery,
   pathPart,
   reader,
+  rejectConditions,
   singleHeader,
 } from '../params.ts';
 import { decodePart, type ParsePath } from '../request.ts';
@@ -118,12 +119,6 @@ export function sizeLimit(limits: SizeLimits): Reader<void> {
   });
 }
 
-/** For operations without a body: append and page blobs are created empty, and what is read from a URL is the content. */
-export const noContent: Reader<void> = reader(({ headers }) => {
-  const length = headers['content-length'];
-  if (length !== undefined && Number(length) !== 0) throw invalidHeader('Content-Length', String(length));
-});
-
 /** Append blobs have no tiers. */
 export const noTier: Reader<void> = reader(({ headers }) => {
   const tier = headers['x-ms-access-tier'];
@@ -132,13 +127,6 @@ export const noTier: Reader<void> = reader(({ headers }) => {
 
 /** From this version on the reply has a CRC64, which costs less than an MD5, where the request has no checksum. */
 export const beforeCrc64: Reader<boolean> = reader(({ version }) => version !== '' && version < '2019-02-02');
-
-/** For operations that honour no conditions: ignoring one would be worse than refusing it. */
-export const rejectConditions: Reader<void> = reader(({ headers }) => {
-  for (const name of ['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since']) {
-    if (headers[name] !== undefined) throw fail('ConditionHeadersNotSupported', { HeaderName: name });
-  }
-});
 
 const ifTags = header('x-ms-if-tags');
 

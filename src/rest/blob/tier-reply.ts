@@ -3,9 +3,9 @@ import { formatRfc1123 } from '../../base/time.ts';
 import type { TierState } from '../../rules/tiers.ts';
 import { type Blob, blobTypeOf } from '../../services/blob/rows.ts';
 
-/** Only block blobs have tiers. */
+/** Append blobs have no tiers, and page blobs only one that was set. */
 export function tierHeaders(blob: Blob, state: TierState): Record<string, string | undefined> {
-  if (blobTypeOf(blob) !== 'block') return {};
+  if (blobTypeOf(blob) !== 'block') return { 'x-ms-access-tier': blob.page?.tier };
   const { tier, changed, rehydration } = state;
   return {
     'x-ms-access-tier': tier,
@@ -14,6 +14,10 @@ export function tierHeaders(blob: Blob, state: TierState): Record<string, string
     'x-ms-rehydrate-priority': rehydration?.priority,
     'x-ms-access-tier-change-time': changed === undefined ? undefined : formatRfc1123(changed),
   };
+}
+
+export function pageTierElement({ page }: Blob): string {
+  return page?.tier === undefined ? '' : `<AccessTier>${page.tier}</AccessTier>`;
 }
 
 export function tierElements({ tier, changed, rehydration }: TierState): string {

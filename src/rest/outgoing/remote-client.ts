@@ -3,16 +3,36 @@
  * was resolved, follows no redirect, and sends no credential but the one that the request has for the source.
  */
 import { lookup } from 'node:dns/promises';
-import { type ClientRequest, type IncomingMessage, type RequestOptions, request as requestHttp } from 'node:http';
+import {
+  type ClientRequest,
+  type IncomingMessage,
+  type OutgoingHttpHeaders,
+  type RequestOptions,
+  request as requestHttp,
+} from 'node:http';
 import { request as requestHttps } from 'node:https';
 import { isIP } from 'node:net';
 import { commonErrors, errorFactory, StorageError } from '../../services/common/errors.ts';
-import type { RemoteRead, RemoteRequest, RemoteSources } from '../../services/common/remote-sources.ts';
+import type {
+  PageList,
+  PageListRequest,
+  RemoteRead,
+  RemoteRequest,
+  RemoteSources,
+} from '../../services/common/remote-sources.ts';
 import { isReachableByName } from './addresses.ts';
 import { parseWebUrl } from './origins.ts';
 import { readHead, statusError } from './remote-head.ts';
+import { PAGE_LIST_VERSION, pageListUrl, readPageList } from './remote-page-list.ts';
 
 const fail = errorFactory(commonErrors);
+
+type SentRequest = Pick<RemoteRequest, 'url' | 'range' | 'signal'>;
+
+interface RemoteExchange {
+  readonly sent: ClientRequest;
+  readonly answer: IncomingMessage;
+}
 
 export interface RemoteClientOptions {
   readonly origins: ReadonlySet<string>;
@@ -28,14 +48,37 @@ export function createRemoteSources(options: RemoteClientOptions): RemoteSources
   const { origins, resolve = resolveName, answerMilliseconds = 30_000, idleMilliseconds = 30_000 } = options;
 
   async function open(request: RemoteRequest): Promise<RemoteRead> {
+    const { authorization, version } = request;
+    const credential = authorization === undefined ? {} : { Authorization: authorization, 'x-ms-version': version };
+    return ask(request, credential, async ({ sent, answer }) => readAnswer(sent, answer, request));
+  }
+
+  async function listPages(request: PageListRequest): Promise<PageList> {
+    const listing = { ...request, url: pageListUrl(request) };
+    return ask(listing, { 'x-ms-version': PAGE_LIST_VERSION }, async ({ sent, answer }) => {
+      try {
+        const status = answer.statusCode ?? 0;
+        if (status >= 400) throw statusError(status, answer.headers);
+        return await readPageList(answer);
+      } finally {
+        sent.destroy();
+      }
+    });
+  }
+
+  /** @param read the answer */
+  async function ask<T>(
+    request: SentRequest,
+    headers: OutgoingHttpHeaders,
+    read: (exchange: RemoteExchange) => Promise<T>,
+  ): Promise<T> {
     const url = parseWebUrl(request.url);
     if (!url || !origins.has(url.origin)) throw fail('AuthorizationFailure');
     const addresses = await resolveChecked(url.hostname);
     let failure: unknown;
     for (const address of addresses) {
       try {
-        const { sent, answer } = await send(url, address, request);
-        return readAnswer(sent, answer, request);
+        return await read(await send(url, address, request, headers));
       } catch (error) {
         // An answer, whatever it is, counts; without one the next address is tried.
         if (error instanceof StorageError) throw error;
@@ -61,8 +104,9 @@ export function createRemoteSources(options: RemoteClientOptions): RemoteSources
   function send(
     url: URL,
     address: string,
-    { authorization, version, range, signal }: RemoteRequest,
-  ): Promise<{ sent: ClientRequest; answer: IncomingMessage }> {
+    { range, signal }: SentRequest,
+    headers: OutgoingHttpHeaders,
+  ): Promise<RemoteExchange> {
     const isNumeric = isIP(url.hostname.replace(/^\[(.*)\]$/, '$1')) !== 0;
     const options: RequestOptions & { servername?: string } = {
       host: address,
@@ -77,7 +121,7 @@ export function createRemoteSources(options: RemoteClientOptions): RemoteSources
         'User-Agent': 'Holdfast',
         'Accept-Encoding': 'identity',
         ...(range && { Range: `bytes=${range.from}-${range.to ?? ''}` }),
-        ...(authorization !== undefined && { Authorization: authorization, 'x-ms-version': version }),
+        ...headers,
       },
     };
     return new Promise((resolveAnswer, reject) => {
@@ -95,7 +139,7 @@ export function createRemoteSources(options: RemoteClientOptions): RemoteSources
     });
   }
 
-  return { open };
+  return { open, listPages };
 }
 
 function readAnswer(sent: ClientRequest, answer: IncomingMessage, { range }: RemoteRequest): RemoteRead {

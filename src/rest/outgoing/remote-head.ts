@@ -43,7 +43,7 @@ function validators({ etag, 'last-modified': modified }: IncomingHttpHeaders) {
   };
 }
 
-function properties(headers: IncomingHttpHeaders): Pick<RemoteHead, 'content' | 'metadata' | 'blobType'> {
+function properties(headers: IncomingHttpHeaders): Omit<RemoteHead, 'length' | 'etag' | 'modified'> {
   const md5 = String(headers['x-ms-blob-content-md5'] ?? headers['content-md5'] ?? '');
   return {
     content: {
@@ -58,5 +58,13 @@ function properties(headers: IncomingHttpHeaders): Pick<RemoteHead, 'content' | 
       .filter(([name]) => name.startsWith(METADATA))
       .map(([name, value]) => [name.slice(METADATA.length), String(value)] as const),
     blobType: headers['x-ms-blob-type']?.toString(),
+    blocks: parseCount(headers['x-ms-blob-committed-block-count']),
+    isSealed: headers['x-ms-blob-sealed'] === 'true' ? true : undefined,
+    sequenceNumber: parseSequence(headers['x-ms-blob-sequence-number']),
   };
 }
+
+type HeaderValue = IncomingHttpHeaders[string];
+
+const parseCount = (text: HeaderValue) => (/^\d{1,9}$/.test(String(text)) ? Number(text) : undefined);
+const parseSequence = (text: HeaderValue) => (/^\d{1,19}$/.test(String(text)) ? BigInt(String(text)) : undefined);

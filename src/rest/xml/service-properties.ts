@@ -16,6 +16,7 @@ import {
 import { invalidQuery, invalidXml, reader } from '../params.ts';
 import { VERSION } from '../request.ts';
 import { corsRulesXml, parseCorsRules } from './cors-rules.ts';
+import { protocolSettingsXml, switchesProtocolSetting } from './protocol-settings.ts';
 import {
   childrenByName,
   invalidNode,
@@ -30,9 +31,14 @@ const PERMANENT_DELETE_SINCE = '2020-02-10';
 
 const NO_RETENTION: DeleteRetention = { allowsPermanentDelete: false };
 
-/** Elements of all services, and those of the Blob service only. */
-const COMMON = ['Logging', 'HourMetrics', 'MinuteMetrics', 'Cors'];
-const BLOB_ONLY = ['DefaultServiceVersion', 'DeleteRetentionPolicy', 'StaticWebsite'];
+/** Elements of all services, and those that some of them have besides. */
+const COMMON = ['HourMetrics', 'MinuteMetrics', 'Cors'];
+const OWN: Readonly<Record<ServiceName, readonly string[]>> = {
+  blob: ['Logging', 'DefaultServiceVersion', 'DeleteRetentionPolicy', 'StaticWebsite'],
+  queue: ['Logging'],
+  table: ['Logging'],
+  file: ['ProtocolSettings'],
+};
 
 export function servicePropertiesXml(
   properties: ServiceProperties,
@@ -41,9 +47,10 @@ export function servicePropertiesXml(
 ): string {
   const { logging = NO_LOGGING, hourMetrics = NO_METRICS, minuteMetrics = NO_METRICS, cors = [] } = properties;
   return (
-    `<StorageServiceProperties>${loggingXml(logging)}<HourMetrics>${metricsXml(hourMetrics)}</HourMetrics>` +
+    `<StorageServiceProperties>${service === 'file' ? '' : loggingXml(logging)}<HourMetrics>${metricsXml(hourMetrics)}</HourMetrics>` +
     `<MinuteMetrics>${metricsXml(minuteMetrics)}</MinuteMetrics>${corsRulesXml(cors)}` +
-    `${service === 'blob' ? blobPropertiesXml(properties, requestVersion) : ''}</StorageServiceProperties>`
+    `${service === 'blob' ? blobPropertiesXml(properties, requestVersion) : ''}` +
+    `${service === 'file' ? protocolSettingsXml(requestVersion) : ''}</StorageServiceProperties>`
   );
 }
 
@@ -82,7 +89,7 @@ function blobPropertiesXml(
 export function parseServiceProperties(root: XmlElement | undefined, service: ServiceName): RequestedProperties {
   if (!root) throw invalidXml(1, 1, 'There is no document.');
   if (root.children.length === 0) throw invalidNode(root, 'There is no setting.');
-  const parts = childrenByName(root, service === 'blob' ? [...COMMON, ...BLOB_ONLY] : COMMON);
+  const parts = childrenByName(root, [...COMMON, ...OWN[service]]);
   const parsePart = <Value>(name: string, parse: (part: XmlElement) => Value): Value | undefined => {
     const part = parts.get(name);
     return part && parse(part);
@@ -95,6 +102,7 @@ export function parseServiceProperties(root: XmlElement | undefined, service: Se
     defaultServiceVersion: parsePart('DefaultServiceVersion', parseServiceVersion),
     deleteRetention: parsePart('DeleteRetentionPolicy', parseDeleteRetention),
     staticWebsite: parsePart('StaticWebsite', parseWebsite),
+    protocolSettings: parsePart('ProtocolSettings', switchesProtocolSetting),
   };
 }
 

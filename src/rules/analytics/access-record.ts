@@ -2,7 +2,7 @@
 export interface AccessRecord {
   /** By name. */
   readonly account: string;
-  readonly service: 'blob' | 'queue' | 'table';
+  readonly service: 'blob' | 'queue' | 'table' | 'file';
   /** Its name in Storage Analytics; undefined if the request failed before it was routed. */
   readonly operation: string | undefined;
   readonly kind: RequestKind;

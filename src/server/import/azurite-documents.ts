@@ -83,8 +83,14 @@ export function policiesOf(acl: unknown, service: ServiceName): AccessPolicy[] {
   return parsePolicies(reader.end(), service);
 }
 
-export function isLeased(document: LokiDocument): boolean {
-  return propertyOf(document, 'leaseState') === 'leased' || propertyOf(document, 'leaseState') === 'breaking';
+export function hasInfiniteLease(document: LokiDocument): boolean {
+  return propertyOf(document, 'leaseState') === 'leased' && propertyOf(document, 'leaseDuration') === 'infinite';
+}
+
+/** Of a minute at most. One that ended while Azurite did not look at it has still the state in which it was. */
+export function hasFiniteLease(document: LokiDocument): boolean {
+  const state = propertyOf(document, 'leaseState');
+  return (state === 'leased' || state === 'breaking') && !hasInfiniteLease(document);
 }
 
 export function isAlive(document: LokiDocument, now: bigint): boolean {

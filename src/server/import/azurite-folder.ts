@@ -1,10 +1,11 @@
 /** The folder of an Azurite: its databases, and the files in which it keeps bytes. Nothing is ever written to it. */
-import { existsSync, statSync } from 'node:fs';
+import { existsSync, realpathSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { SentContent } from '../../services/common/upload.ts';
 import { StartError } from '../config.ts';
 import { fileContent } from '../file-content.ts';
+import { findFolderUser } from './folder-users.ts';
 import { type FoundDocument, readLokiFile } from './loki-file.ts';
 
 export type DatabaseName = 'blob' | 'queue' | 'table';
@@ -35,11 +36,16 @@ export class AzuriteFolder {
     this.#state = this.#currentState();
   }
 
-  /** Throws a StartError if there is no data of Azurite. */
+  /** Throws a StartError if there is no data of Azurite, or if an Azurite is seen to run on it. */
   static async open(folder: string): Promise<AzuriteFolder> {
     if (!DATABASES.some((name) => existsSync(databaseFile(folder, name))))
       throw new StartError(
         `There is no data of Azurite in ${folder}: it has no file ${basename(databaseFile(folder, 'blob'))}.`,
+      );
+    const user = findFolderUser(realpathSync(folder));
+    if (user !== undefined)
+      throw new StartError(
+        `Process ${user} uses ${folder}. Stop Azurite, which writes its last changes then, and import again.`,
       );
     const opened = new AzuriteFolder(folder);
     for (const name of ['blob', 'queue'] as const) await opened.#readExtents(name);
@@ -67,7 +73,7 @@ export class AzuriteFolder {
   }
 
   /** Waits until an Azurite that still runs would have written, and throws a StartError if it has. */
-  async checkNotInUse(): Promise<void> {
+  async checkNotWritten(): Promise<void> {
     const changed = Math.max(...this.#databaseFiles().map((file) => statSync(file).mtimeMs));
     const age = Date.now() - changed;
     if (age >= 0 && age < AUTOSAVE_MILLISECONDS) await sleep(AUTOSAVE_MILLISECONDS - age);

@@ -11,7 +11,7 @@ import { openOwnedPartition } from '../open-partition.ts';
 import { type OpenedStorage, openStorage } from '../open-storage.ts';
 import { AzuriteFolder } from './azurite-folder.ts';
 import { findClashes } from './clashes.ts';
-import { type ImportedDocument, type ImportKind, importKinds } from './import-kinds.ts';
+import { type ImportedDocument, type ImportKind, type ImportTarget, importKinds } from './import-kinds.ts';
 import { DamagedFile } from './loki-file.ts';
 import { type ImportProgress, isOf, type Survey, surveyFolder } from './survey.ts';
 
@@ -23,6 +23,8 @@ export interface ImportReport {
   readonly failures: readonly string[];
   /** How many there are: the list is not longer than FAILURES_MAX. */
   readonly failed: number;
+  /** Whether nothing is missing that was still in force. */
+  readonly complete: boolean;
   /** Accounts that got new keys. */
   readonly newAccounts: readonly string[];
 }
@@ -42,7 +44,7 @@ export async function importAzurite(
   try {
     const folder = await AzuriteFolder.open(from);
     const survey = await surveyFolder(folder, onProgress);
-    await folder.checkNotInUse();
+    await folder.checkNotWritten();
     const storage = await openStorage(await openOwnedPartition(config, log), config, log);
     try {
       return await new AzuriteImport(folder, survey, storage, onProgress).run();
@@ -62,6 +64,7 @@ class AzuriteImport {
   readonly #failedOf = new Map<ImportKind, number>();
   readonly #failures: string[] = [];
   readonly #storages = new Map<string, Storage>();
+  readonly #lastStates: ImportTarget['lastStates'] = new Map();
   readonly #newAccounts: string[] = [];
   #done = 0;
 
@@ -118,6 +121,7 @@ class AzuriteImport {
     const target = {
       folder: this.#folder,
       storage: (account: string) => this.#storageOf(account),
+      lastStates: this.#lastStates,
       failed: (name: string, error: unknown) => this.#failed(kind, name, error),
     };
     let batch: ImportedDocument[] = [];
@@ -161,17 +165,20 @@ class AzuriteImport {
       return {
         what: kind.what,
         isTaken: kind.take !== undefined,
+        isOver: kind.isOver === true,
         count: (this.#survey.counts.get(kind) ?? 0) - failed,
         failed,
       };
     });
     const listed = (isTaken: boolean) =>
       counted.filter((each) => each.isTaken === isTaken && each.count > 0).map(({ what, count }) => ({ what, count }));
+    const failed = counted.reduce((sum, each) => sum + each.failed, 0);
     return {
       taken: listed(true),
       leftOut: listed(false),
       failures: this.#failures,
-      failed: counted.reduce((sum, { failed }) => sum + failed, 0),
+      failed,
+      complete: failed === 0 && counted.every(({ isTaken, isOver, count }) => isTaken || isOver || count === 0),
       newAccounts: this.#newAccounts,
     };
   }

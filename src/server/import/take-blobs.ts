@@ -75,6 +75,11 @@ async function isInDestination(document: LokiDocument, target: ImportTarget): Pr
   }
 }
 
+/** Of the blob, whichever of its snapshots the document is. */
+export function blobPath({ accountName, containerName, name }: LokiDocument): string {
+  return `${accountName}/${containerName}/${name}`;
+}
+
 /** The blob becomes what the document says. */
 export async function putBlockBlob(
   storage: Storage,

@@ -1,7 +1,8 @@
 /** Reads a seed: a file in YAML or JSON, which is a part of YAML, or the value of the option. */
+import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml';
+import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument, visit } from 'yaml';
 import { StartError } from '../config.ts';
 import { SeedNode, type SeedPath } from './seed-node.ts';
 
@@ -19,6 +20,12 @@ export function readSeed(seed: string | object): ReadSeed {
   const at = (offset: number) => `${seed}:${lines.linePos(offset).line}`;
   const [error] = document.errors;
   if (error) throw new StartError(`${at(error.pos[0])}: ${error.message}.`);
+  visit(document, {
+    Alias(_, alias) {
+      if (!alias.resolve(document))
+        throw new StartError(`${at(alias.range![0])}: there is no &${alias.source} before *${alias.source}.`);
+    },
+  });
   let value: unknown;
   try {
     value = document.toJS();
@@ -30,11 +37,14 @@ export function readSeed(seed: string | object): ReadSeed {
 }
 
 function readText(file: string): string {
+  let bytes: Buffer;
   try {
-    return readFileSync(file, 'utf8');
+    bytes = readFileSync(file);
   } catch (error) {
     throw new StartError(`The seed ${file} cannot be read (${(error as NodeJS.ErrnoException).code}).`);
   }
+  if (isUtf8(bytes)) return bytes.toString();
+  throw new StartError(`The seed ${file} is not text in UTF-8: save it as that.`);
 }
 
 /** Where the key or the item at the end of this path begins. */

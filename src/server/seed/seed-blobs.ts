@@ -1,16 +1,19 @@
 /** Containers of a seed, with their blobs: given in the seed itself, or as files. */
 import { readdirSync, statSync } from 'node:fs';
 import { extname, join, resolve, sep } from 'node:path';
+import type { Tier } from '../../rules/tiers.ts';
 import { createContainer } from '../../services/blob/containers.ts';
 import { precheckPutBlob, putBlob } from '../../services/blob/put-blob.ts';
 import type { ContentHeaders } from '../../services/blob/rows.ts';
 import type { SentContent } from '../../services/common/upload.ts';
 import { bytesContent, fileContent } from '../file-content.ts';
 import { formatTagsHeader } from '../tags-header.ts';
+import { checkedName, readMetadata, readTags } from './seed-checks.ts';
 import type { SeedNode } from './seed-node.ts';
-import { readMetadata, type SeedScope } from './seed-step.ts';
+import type { SeedScope } from './seed-step.ts';
 
 const HEADERS = ['contentType', 'contentEncoding', 'contentLanguage', 'contentDisposition', 'cacheControl'] as const;
+const TIERS = ['Hot', 'Cool', 'Cold', 'Archive'] as const satisfies Tier[];
 const SOURCES = ['text', 'base64', 'file'] as const;
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 /** The limit of Put Blob. */
@@ -45,7 +48,7 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
 
 export function addContainer(node: SeedNode, scope: SeedScope): void {
   const { access, metadata, blobs, folder } = node.fields(['access', 'metadata', 'blobs', 'folder']);
-  const container = node.name;
+  const container = checkedName(node, 'container');
   const input = { container, metadata: readMetadata(metadata), access: access?.choice(['blob', 'container']) };
   scope.steps.parents.push({
     node,
@@ -53,9 +56,10 @@ export function addContainer(node: SeedNode, scope: SeedScope): void {
     existsCode: 'ContainerAlreadyExists',
     run: (storage) => createContainer(storage, input),
   });
-  for (const blob of blobs?.entries() ?? [])
-    addBlob(blob, { container, blob: blob.name }, readBlob(blob, scope), scope);
-  if (folder) addFolder(folder, container, scope);
+  const listed = blobs?.entries() ?? [];
+  for (const blob of listed)
+    addBlob(blob, { container, blob: checkedName(blob, 'blob') }, readBlob(blob, scope), scope);
+  if (folder) addFolder(folder, container, new Set(listed.map(({ name }) => name)), scope);
 }
 
 interface SeedBlob {
@@ -93,11 +97,10 @@ function readBlob(node: SeedNode, { folder }: SeedScope): SeedBlob {
   if (given.length !== 1) throw node.fault(`a blob has one of ${SOURCES.join(', ')}`);
   const headers = HEADERS.map((name) => [name, fields[name]?.headerText()] as const);
   const content: ContentHeaders = Object.fromEntries(headers.filter(([, value]) => value !== undefined));
-  const tags = fields.tags?.entries().map((tag) => [tag.name, tag.text()] as const);
   const described = {
     metadata: readMetadata(fields.metadata),
-    tags: tags && formatTagsHeader(tags),
-    tier: fields.tier?.text(),
+    tags: fields.tags && formatTagsHeader(readTags(fields.tags)),
+    tier: fields.tier?.choice(TIERS),
   };
   if (fields.file) {
     const file = resolve(folder, fields.file.text());
@@ -117,8 +120,8 @@ function readBase64(node: SeedNode): Buffer {
   return Buffer.from(text, 'base64');
 }
 
-/** Every file below the folder becomes a blob, named by its path in the folder. */
-function addFolder(node: SeedNode, container: string, scope: SeedScope): void {
+/** Every file below the folder becomes a blob, named by its path in the folder, unless a blob of that name is listed. */
+function addFolder(node: SeedNode, container: string, listed: ReadonlySet<string>, scope: SeedScope): void {
   const folder = resolve(scope.folder, node.text());
   let names: string[];
   try {
@@ -128,9 +131,10 @@ function addFolder(node: SeedNode, container: string, scope: SeedScope): void {
   }
   for (const name of names.sort()) {
     const file = join(folder, name);
-    if (!statSync(file, { throwIfNoEntry: false })?.isFile()) continue;
+    const blob = name.replaceAll(sep, '/');
+    if (listed.has(blob) || !statSync(file, { throwIfNoEntry: false })?.isFile()) continue;
     const seeded = { content: { contentType: contentTypeOf(file) }, open: openFile(node, file) };
-    addBlob(node, { container, blob: name.replaceAll(sep, '/') }, seeded, scope);
+    addBlob(node, { container, blob }, seeded, scope);
   }
 }
 
@@ -140,7 +144,7 @@ function contentTypeOf(file: string): string | undefined {
 
 function openFile(node: SeedNode, file: string): () => Promise<SentContent> {
   const stats = statSync(file, { throwIfNoEntry: false });
-  if (!stats?.isFile()) throw node.fault(`there is no file ${file}`);
+  if (!stats?.isFile()) throw node.fault(stats ? `${file} is not a file` : `there is no file ${file}`);
   if (stats.size > BLOB_BYTES_MAX) throw node.fault(`${file} has more than 5,000 MiB: upload it in blocks`);
   return () => fileContent(file, 0, stats.size);
 }

@@ -1,14 +1,14 @@
 /** The plan of a seed: everything that can be judged without the store is judged here, before anything is written. */
-import { readEntity } from '../../rest/table/json/read-entity.ts';
 import { accountKeysFault, accountNameFault } from '../../rules/account-names.ts';
+import { putFault, TTL_SECONDS_DEFAULT, VISIBILITY_SECONDS_MAX } from '../../rules/queue/messages.ts';
 import { prepareMessage, type SentMessage } from '../../services/queue/put-message.ts';
 import { createQueue } from '../../services/queue/queues.ts';
-import { changeEntity } from '../../services/table/entities.ts';
-import { createTable } from '../../services/table/tables.ts';
 import { readSeed } from './read-seed.ts';
 import { addContainer } from './seed-blobs.ts';
+import { checkedName, readMetadata } from './seed-checks.ts';
 import type { SeedNode } from './seed-node.ts';
-import { readMetadata, type SeedScope, type SeedSteps, withPlace } from './seed-step.ts';
+import { type SeedScope, type SeedSteps, withPlace } from './seed-step.ts';
+import { addTable } from './seed-tables.ts';
 
 export interface SeedAccount {
   readonly node: SeedNode;
@@ -65,7 +65,7 @@ function addQueue(node: SeedNode, { account, steps }: SeedScope): void {
   if (items.length > MESSAGES_MAX)
     throw messages!.fault(`there are ${items.length} messages, and at most ${MESSAGES_MAX} can be`);
   const input = {
-    queue: node.name,
+    queue: checkedName(node, 'queue'),
     metadata: readMetadata(metadata),
     messages: items.map((item) => readMessage(item, encode)),
   };
@@ -86,8 +86,15 @@ function readMessage(node: SeedNode, encode: (text: string) => string): SentMess
   if (!node.isMap()) return checkedMessage(node, { text: encode(node.text()) });
   const { text, visibilitySeconds, ttlSeconds } = node.fields(['text', 'visibilitySeconds', 'ttlSeconds']);
   if (!text) throw node.fault('a message has a text');
-  const numbers = { visibilitySeconds: visibilitySeconds?.whole(), ttlSeconds: ttlSeconds?.whole() };
-  return checkedMessage(node, { text: encode(text.text()), ...numbers });
+  const [visibility, ttl] = [visibilitySeconds?.whole(), ttlSeconds?.whole()];
+  const fault = putFault(visibility ?? 0, ttl ?? TTL_SECONDS_DEFAULT);
+  if (fault?.parameter === 'messagettl')
+    throw ttlSeconds!.fault('it is at least 1, or -1 for a message that does not expire');
+  if (fault)
+    throw visibilitySeconds!.fault(
+      `it is from 0 to ${VISIBILITY_SECONDS_MAX}, and less than ttlSeconds, which is ${TTL_SECONDS_DEFAULT} unless it is given`,
+    );
+  return checkedMessage(node, { text: encode(text.text()), visibilitySeconds: visibility, ttlSeconds: ttl });
 }
 
 function checkedMessage(node: SeedNode, message: SentMessage): SentMessage {
@@ -97,52 +104,4 @@ function checkedMessage(node: SeedNode, message: SentMessage): SentMessage {
   } catch (error) {
     throw withPlace(node, error);
   }
-}
-
-async function addTable(node: SeedNode, { account, steps }: SeedScope): Promise<void> {
-  const { entities } = node.fields(['entities']);
-  const table = node.name;
-  steps.parents.push({
-    node,
-    account,
-    existsCode: 'TableAlreadyExists',
-    run: (storage) => createTable(storage, { table }),
-  });
-  for (const item of entities?.items() ?? []) {
-    const entity = await parseEntity(item);
-    steps.children.push({
-      node: item,
-      account,
-      existsCode: 'EntityAlreadyExists',
-      run: (storage) => changeEntity(storage, table, { kind: 'insert', entity }),
-    });
-  }
-}
-
-/** An entity is what a client sends as JSON: the type of a value follows from its form, or from `name@odata.type`. */
-async function parseEntity(node: SeedNode) {
-  const members = node.entries().map((property) => `${JSON.stringify(property.name)}:${jsonOf(property)}`);
-  try {
-    return await readEntity(Buffer.from(`{${members.join(',')}}`));
-  } catch (error) {
-    throw withPlace(node, error);
-  }
-}
-
-/** Whole numbers are bigint: 2 is an Int32, and 2.0 a Double. */
-function jsonOf(property: SeedNode): string {
-  const { value } = property;
-  switch (typeof value) {
-    case 'bigint':
-      return String(value);
-    case 'number':
-      if (Number.isFinite(value)) return Number.isInteger(value) ? `${value.toFixed(1)}` : String(value);
-      break;
-    case 'string':
-    case 'boolean':
-      return JSON.stringify(value);
-    default:
-      if (value === null) return 'null';
-  }
-  throw property.fault('a property is a text, a finite number, true or false');
 }

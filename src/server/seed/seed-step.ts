@@ -36,10 +36,6 @@ export async function createOnce(node: SeedNode, existsCode: string, create: () 
   }
 }
 
-export function readMetadata(node: SeedNode | undefined): [name: string, value: string][] {
-  return (node?.entries() ?? []).map((field) => [field.name, field.headerText()]);
-}
-
 /** The refusal of a service or of the file system with its place in the seed. */
 export function withPlace(node: SeedNode, error: unknown): unknown {
   const { code, message } = asStorageError(error) ?? (error as NodeJS.ErrnoException);

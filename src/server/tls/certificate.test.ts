@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
+import { pfx } from '../../../test/support/pfx.ts';
 import { type CertificateFiles, StartError } from '../config.ts';
 import { readCertificate } from './certificate.ts';
 import { makeAuthority, makeCertificate } from './x509.ts';
@@ -16,23 +17,7 @@ const encrypted = createPrivateKey(leaf.key)
   .export({ type: 'pkcs8', format: 'pem', cipher: 'aes-256-cbc', passphrase: 'open-sesame' })
   .toString();
 
-/** Of localhost, until 2125, its password open-sesame; made by `openssl pkcs12 -export`. */
-const pfx = `
-MIIELAIBAzCCA+IGCSqGSIb3DQEHAaCCA9MEggPPMIIDyzCCAoIGCSqGSIb3DQEHBqCCAnMwggJvAgEAMIICaAYJKoZIhvcNAQcBMFcGCSqGSI
-b3DQEFDTBKMCkGCSqGSIb3DQEFDDAcBAh7SMtUhASpkAICCAAwDAYIKoZIhvcNAgkFADAdBglghkgBZQMEASoEEFueTxh7rhAgEkRftYV3moSA
-ggIA5LDIGzI7Gu19PpT44PPm7CoKKEo96LxIBs7i/sDQav0YOgd32nNzlX0IAqxCo3hfXzTF5ETtR6SuyzEOweSnIDnd+LvZk35bZObDJLVWod
-YUKDhuj4THFcUnZFoWxcjCh99dXjqbBwGIQ8k70O+7Hp7SJFzauYJmxG0/IOIBKPWyL+Q+JwDcJackukp9sZxqhNBN0yceW9w1JwfqlaDvYZON
-REewSqg7WZ5uGWI6ay52UokCJqKD6ZnZIeoLz+JJhoT1r54OvQWO2DRE/TXK97FAq3LPOgf+NNBslxybxL2RE/vSHjvwSzi6zm9Kb9zZrdORSp
-O6uZQkOzbWADTx+UTGPvSAD+MyFyTKbTRFvaJtN7arDafAPL3y152cQsgjpkOjwq5iIDa6lLuyA5jcGkcvMGXoPxHuujn5SuTTqr2T8kKANA4d
-KDC3BjqEXiJmWYTpklPN+209ZBZPomxFRgzLWVsyxUjLMhSgkSWvwhe2cO0rq+zOAZQfArpwm9pKC1p3ZHuLPj44Kvns0CU5fo7+EmfWxtcgeq
-JvA2xcwxImjwWJvvTBi9HZZ6a0jYVWZGTwNIVZQr6XRTj8pujWXqdDRlUJlszQT/+VJZG9uDHsIlxcmn6niUogFWXuzE28nbj5BeZqFNfcOVCd
-PYmpQKMVVXYydIa4SiLt7B02O88wggFBBgkqhkiG9w0BBwGgggEyBIIBLjCCASowggEmBgsqhkiG9w0BDAoBAqCB7zCB7DBXBgkqhkiG9w0BBQ
-0wSjApBgkqhkiG9w0BBQwwHAQIScXxfHSJQMECAggAMAwGCCqGSIb3DQIJBQAwHQYJYIZIAWUDBAEqBBDA/lZH2UYJkovyTGiFvkmhBIGQbdAl
-0y2VdWmOdCnhIAsduMLJg7UuwOJAiaxnJs/XPmxbrdC7CYuDE+2rpW1tRhKCCaFTOsRplRx20hcMG5hrMuHTdnxhEdshkw3m+04RCt5TA3SrLK
-hdwOwM3yotTCwGY+Am0dqgl9prvr+f+D0o/55Jtjd1HV5hWusCHjffO4cEo0G7Fbk0myg92XQIfsgqMSUwIwYJKoZIhvcNAQkVMRYEFN3gmRN7
-2/MbZCWqJoLlKz8umwG2MEEwMTANBglghkgBZQMEAgEFAAQgp7VzxM3X57uFQZfqepyXd33ulqYmrcBFCGLwzIxT1YcECGLVGdSE5W3KAgIIAA
-==`;
-/** The same as it was made before OpenSSL 3, by -legacy. */
+/** The one of test/support as it was made before OpenSSL 3, by -legacy. */
 const oldPfx = `
 MIIDogIBAzCCA2gGCSqGSIb3DQEHAaCCA1kEggNVMIIDUTCCAkcGCSqGSIb3DQEHBqCCAjgwggI0AgEAMIICLQYJKoZIhvcNAQcBMBwGCiqGSI
 b3DQEMAQYwDgQIKvnBcXXdVNUCAggAgIICAObiCYRUvhaZQC/1h1qwQfcilo89vq33nz6mijHbvL4PebFo2Q9O2vG0VAwU8QAHuOgoJn8g8KPn
@@ -71,10 +56,10 @@ const contents: Record<string, string | Buffer> = {
   'other-key.pem': authority.key,
   'damaged-cert.pem': leaf.certificate.replaceAll(/[a-z]/g, 'a'),
   'damaged-key.pem': leaf.key.replace(/[a-z]{3}/, '!!!'),
-  'site.pfx': Buffer.from(pfx, 'base64'),
+  'site.pfx': pfx,
   'old.pfx': Buffer.from(oldPfx, 'base64'),
   'keyless.pfx': Buffer.from(keylessPfx, 'base64'),
-  'damaged.pfx': Buffer.from(pfx, 'base64').subarray(0, 500),
+  'damaged.pfx': pfx.subarray(0, 500),
   empty: '',
 };
 for (const [name, content] of Object.entries(contents)) writeFileSync(join(folder, name), content);

@@ -26,7 +26,7 @@ describe('The self-signed certificate', () => {
   it('names all hosts that the server can be reached by, and is signed by its authority', () => {
     const { certificate, issuer, authority, warnings } = made(newFolder(), { host: 'files.example' });
     expect(certificate.subjectAltName).toBe(
-      'DNS:localhost, DNS:*.localhost, DNS:*.blob.localhost, DNS:*.queue.localhost, DNS:*.table.localhost, IP Address:127.0.0.1, IP Address:0:0:0:0:0:0:0:1, DNS:box, DNS:files.example',
+      'DNS:localhost, DNS:*.localhost, DNS:*.blob.localhost, DNS:*.queue.localhost, DNS:*.table.localhost, DNS:*.file.localhost, IP Address:127.0.0.1, IP Address:0:0:0:0:0:0:0:1, DNS:box, DNS:files.example',
     );
     expect(certificate.verify(issuer.publicKey)).toBe(true);
     expect(issuer.verify(new X509Certificate(authority.certificate).publicKey)).toBe(true);

@@ -3,6 +3,7 @@
  * queue and share commits.
  */
 import { type AppendConditions, judgeAppend, judgeSeal } from '../../rules/append.ts';
+import { type StagedBytes, writeStaged } from '../common/staged-bytes.ts';
 import type { Storage } from '../common/storage.ts';
 import type { SentContent } from '../common/upload.ts';
 import { type FromUrlInput, withSource } from './copy-sources.ts';
@@ -13,9 +14,7 @@ import {
   checkInPlaceInput,
   createInPlace,
   findInPlace,
-  type StagedBytes,
-  withStagedBytes,
-  writeStaged,
+  withBlobBytes,
 } from './in-place-blobs.ts';
 import type { BlobInput } from './request-checks.ts';
 import type { Blob, ContainerId } from './rows.ts';
@@ -48,7 +47,7 @@ export async function appendBlock(storage: Storage, input: AppendBlockInput) {
   const leaseId = checkInPlaceInput(storage, input);
   if (length === 0) throw fail('InvalidHeaderValue', { HeaderName: 'Content-Length', HeaderValue: '0' });
   const end = ({ blob }: { blob: Blob | undefined }) => blob?.length ?? 0;
-  return withStagedBytes(storage, input, end, (bytes, containerId) =>
+  return withBlobBytes(storage, input, end, (bytes, containerId) =>
     commitAppend(storage, { ...input, leaseId }, length, bytes, containerId),
   );
 }

@@ -6,6 +6,7 @@ import type { Row, Snapshot, Timestamp } from '../../partition/partition.ts';
 import { decodeText, encodeText } from '../../partition/values.ts';
 import { NO_TAGS, type Tags } from '../../rules/tags.ts';
 import { parseRehydratePriority, parseTier, type StoredTier } from '../../rules/tiers.ts';
+import { decodeLease, encodeLease, type StoredLease, versionFields } from '../common/etagged-rows.ts';
 import type { AccountId, AccountScope } from '../common/storage.ts';
 import { fail } from './errors.ts';
 import { decodeMark, hiddenUpTo, markKey, snapshotKey } from './old-rows.ts';
@@ -17,12 +18,9 @@ import {
   blobTypeOf,
   type ContainerId,
   type CopyState,
-  decodeLease,
-  encodeLease,
   type Metadata,
+  type PageState,
   readContainerId,
-  type StoredLease,
-  versionFields,
 } from './rows.ts';
 
 /** The line of a field that is present and empty. */
@@ -59,7 +57,7 @@ export function formatBlobRecord(record: BlobRecord): string {
   if (tier) fields.push(...encodeTier(tier));
   if (tags && tags.length > 0) fields[TAGS_FIELD] = JSON.stringify(tags);
   if (append) fields[TYPE_FIELD] = JSON.stringify(append);
-  if (page) fields[TYPE_FIELD] = page.sequenceNumber.toString();
+  if (page) fields[TYPE_FIELD] = formatPageState(page);
   if (record.generation !== undefined) fields[GENERATION_FIELD] = String(record.generation);
   while (fields.at(-1) === '') fields.pop();
   return `${fields.join('\n')}\n`;
@@ -92,13 +90,47 @@ export function parseBlobRecord(text: string, row: Row): Blob {
     tier: fields[15] ? decodeTier(fields.slice(15, TAGS_FIELD)) : undefined,
     tags: fields[TAGS_FIELD] ? (JSON.parse(fields[TAGS_FIELD]) as Tags) : NO_TAGS,
     append: fields[0] === 'append' ? (JSON.parse(fields[TYPE_FIELD]!) as AppendState) : undefined,
-    page: fields[0] === 'page' ? { sequenceNumber: BigInt(fields[TYPE_FIELD]!) } : undefined,
+    page: fields[0] === 'page' ? parsePageState(fields[TYPE_FIELD]!) : undefined,
     generation: fields[GENERATION_FIELD] ? Number(fields[GENERATION_FIELD]) : undefined,
     etag,
     modified,
     version,
   };
 }
+
+/** Most page blobs have nothing but a sequence number. */
+function formatPageState({ sequenceNumber, tier, incremental }: PageState): string {
+  if (tier === undefined && !incremental) return sequenceNumber.toString();
+  const { copied, taken, ...rest } = incremental ?? {};
+  const stored = incremental && { ...rest, copied: copied?.toString(), taken: taken?.toString() };
+  return JSON.stringify({ sequenceNumber: sequenceNumber.toString(), tier, incremental: stored });
+}
+
+function parsePageState(text: string): PageState {
+  if (!text.startsWith('{')) return { sequenceNumber: BigInt(text) };
+  const { sequenceNumber, tier, incremental } = JSON.parse(text) as StoredPageState;
+  const { copied, taken, ...rest } = incremental ?? {};
+  const stamps = {
+    copied: copied === undefined ? undefined : BigInt(copied),
+    taken: taken === undefined ? undefined : BigInt(taken),
+  };
+  return {
+    sequenceNumber: BigInt(sequenceNumber),
+    tier,
+    incremental: incremental && { ...rest, source: incremental.source, ...stamps },
+  };
+}
+
+/** JSON has no bigint. */
+type StoredPageState = Pick<PageState, 'tier'> & {
+  readonly sequenceNumber: string;
+  readonly incremental?: {
+    readonly source: string;
+    readonly isPartial?: true;
+    readonly copied?: string;
+    readonly taken?: string;
+  };
+};
 
 export async function findBlob(
   at: Snapshot,

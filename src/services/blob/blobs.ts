@@ -1,21 +1,22 @@
 /** Get, change and delete a blob. */
 import type { ContentRead } from '../../content/content.ts';
-import { createHasher } from '../../hashing/hasher.ts';
 import type { Snapshot } from '../../partition/partition.ts';
 import { decodeBytes } from '../../partition/values.ts';
 import { parseRange, resolveRange } from '../../rules/byte-ranges.ts';
 import { formatEtag } from '../../rules/conditions.ts';
 import { leaseAfterWrite, leaseState } from '../../rules/lease.ts';
 import { tierState } from '../../rules/tiers.ts';
+import { HASHED_RANGE_MAX, openBytes, type PlanRanges } from '../common/content-reads.ts';
 import type { Storage } from '../common/storage.ts';
-import { type planBlobRead, planOrHold } from './blob-reads.ts';
+import { planBlobRead } from './blob-reads.ts';
 import { encodeBlobRecord, readBlob } from './blob-record.ts';
 import { fail } from './errors.ts';
 import {
   type BlobInput,
+  checkChangeable,
   checkLease,
-  checkNoPendingCopy,
   checkOnline,
+  checkReadable,
   checkReadConditions,
   checkReadInput,
   checkWritable,
@@ -44,42 +45,21 @@ export interface GetBlobInput extends SnapshotInput {
   readonly rangeCrc64: boolean | undefined;
 }
 
-/** The longest range whose hash can be requested. */
-const HASHED_RANGE_MAX = 4 << 20;
-
-/** A stream ends its content read itself; in all other cases the read has ended when this returns. */
 export async function getBlob(storage: Storage, input: GetBlobInput) {
   const { rangeMd5, rangeCrc64 } = input;
   checkRangeHashes(input);
   const leaseId = checkReadInput(input);
-  const read = storage.content.beginRead();
-  let streams = false;
-  try {
-    const queueKey = txQueueKey(storage.account, input.container, input.blob);
-    const found = await planOrHold(storage, queueKey, read, async (at, plan) => {
-      const { id, blob } = await readBlob(at, storage, input.container, input.blob, input.snapshot);
-      checkGet(at, blob, input, leaseId);
-      checkOnline(at, blob);
-      const part = await prepareRead(at, storage, id, blob, input, read, plan);
-      return { blob, leaseState: leaseState(blob.lease, at.now), tier: tierState(blob.tier, at.now), ...part };
-    });
-    const { range, length, inline } = found;
-    const hashed =
-      rangeMd5 || rangeCrc64 ? await readAndHash(inline ? [inline] : read.stream(), rangeMd5 === true) : undefined;
-    streams = inline === undefined && hashed === undefined;
-    return {
-      blob: found.blob,
-      leaseState: found.leaseState,
-      tier: found.tier,
-      range,
-      length,
-      bytes: inline ?? hashed?.buffers ?? read.stream(),
-      rangeMd5: hashed?.md5,
-      rangeCrc64: rangeCrc64 ? hashed?.crc64 : undefined,
-    };
-  } finally {
-    if (!streams) read.end();
-  }
+  const queueKey = txQueueKey(storage.account, input.container, input.blob);
+  const hash = rangeMd5 || rangeCrc64 ? { md5: rangeMd5 === true } : undefined;
+  const { hashed, ...found } = await openBytes(storage, queueKey, hash, async (at, plan, read) => {
+    const { id, blob } = await readBlob(at, storage, input.container, input.blob, input.snapshot);
+    checkGet(at, blob, input, leaseId);
+    checkOnline(at, blob);
+    checkReadable(blob);
+    const part = await prepareRead(at, storage, id, blob, input, read, plan);
+    return { blob, leaseState: leaseState(blob.lease, at.now), tier: tierState(blob.tier, at.now), ...part };
+  });
+  return { ...found, rangeMd5: hashed?.md5, rangeCrc64: rangeCrc64 ? hashed?.crc64 : undefined };
 }
 
 /** At most one hash, and only of a range. */
@@ -108,7 +88,7 @@ async function prepareRead(
   blob: Blob,
   { blob: name, range: text, rangeMd5, rangeCrc64 }: GetBlobInput,
   read: ContentRead,
-  plan: typeof planBlobRead,
+  plan: PlanRanges,
 ) {
   const requested = text === undefined ? undefined : parseRange(text);
   const range = requested && resolveRange(requested, blob.length);
@@ -119,7 +99,7 @@ async function prepareRead(
   let inline: Buffer | undefined;
   let isPlanned = true;
   if (blob.contentId !== undefined) {
-    isPlanned = await plan(at, storage, blob, read, { from, to });
+    isPlanned = await planBlobRead(at, storage, blob, read, { from, to }, plan);
   } else {
     const row = await at.get(inlineKey(storage.account, id, name, blob.snapshot));
     if (!row) throw new Error('a blob without its content');
@@ -127,18 +107,6 @@ async function prepareRead(
     if (range) inline = inline.subarray(from, to);
   }
   return { range, from, to, length: to - from, inline, isPlanned };
-}
-
-/** The hashes are sent before the bytes. Each buffer is hashed as it is read: 4 MiB at once would block the event loop. */
-async function readAndHash(stream: AsyncIterable<Buffer> | Iterable<Buffer>, md5: boolean) {
-  const buffers: Buffer[] = [];
-  const hash = createHasher({ md5 });
-  for await (const buffer of stream) {
-    hash.update(buffer);
-    // A copy, because the stream reuses the memory.
-    buffers.push(Buffer.from(buffer));
-  }
-  return { buffers, ...hash.digest() };
 }
 
 export async function getBlobProperties(storage: Storage, input: SnapshotInput) {
@@ -168,7 +136,7 @@ async function changeRecord(storage: Storage, input: BlobInput, changes: Partial
     const { id, blob: found } = await readBlob(tx, storage, container, blob);
     checkLease(tx, found.lease, leaseId, 'write', 'blob');
     checkWriteConditions(found, conditions, leaseId);
-    checkNoPendingCopy(found);
+    checkChangeable(found);
     checkOnline(tx, found);
     const lease = leaseAfterWrite(found.lease, tx.now);
     tx.put(blobKey(account, id, blob), encodeBlobRecord({ ...recordFrom(found), ...changes, lease }));

@@ -11,8 +11,8 @@ import { readBlob } from './blob-record.ts';
 import { fail } from './errors.ts';
 import {
   type BlobInput,
+  checkChangeable,
   checkLease,
-  checkNoPendingCopy,
   checkOnline,
   checkReadInput,
   checkWritable,
@@ -145,7 +145,7 @@ async function checkPutBlock(
   const { uncommitted } = target;
   checkLease(at, currentLease(target), leaseId, 'write', 'blob');
   checkType(target.blob, 'block');
-  checkNoPendingCopy(target.blob);
+  checkChangeable(target.blob);
   checkOnline(at, target.blob);
   const row = uncommitted && (await at.get(blockKeyFromId(storage, uncommitted.id, blockId)));
   const verdict = judgeBlock(uncommitted, blockId, row !== undefined);

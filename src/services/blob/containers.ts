@@ -94,7 +94,7 @@ export async function deleteContainer(
     tx.remove(propertiesKey(account, found.id));
     scheduleContainerDeletion(tx, account, found.id);
   });
-  storage.heldLeases?.endAll(account, container);
+  storage.heldLeases?.endAll(account, { container });
   storage.sweeper.wake();
 }
 

@@ -7,10 +7,10 @@ import type { Snapshot, Transaction } from '../../partition/partition.ts';
 import { type Conditions, formatEtag, judgeWrite, type Validators } from '../../rules/conditions.ts';
 import { INFINITE_SECONDS, isLocked } from '../../rules/lease.ts';
 import type { Tags } from '../../rules/tags.ts';
-import { REHYDRATION_SECONDS, type RehydratePriority, type Tier, tierOfCopy } from '../../rules/tiers.ts';
 import type { Storage } from '../common/storage.ts';
 import { readBlob } from './blob-record.ts';
 import type { CopySource, LocalSource } from './copy-sources.ts';
+import { parseRequestedTier, type RequestedTier, tiersOfCopy } from './copy-tiers.ts';
 import { fail } from './errors.ts';
 import { type ForkedSource, withForkedSource } from './forked-copies.ts';
 import { startPendingCopy } from './pending-copies.ts';
@@ -18,6 +18,7 @@ import {
   type BlobInput,
   checkBlobName,
   checkContainerName,
+  checkCopyable,
   checkLease,
   checkReadConditions,
   checkSingleCondition,
@@ -26,8 +27,6 @@ import {
   type DecisionSnapshot,
   parseLeaseId,
   parseMetadata,
-  parseOptionalTier,
-  parseSentPriority,
   type SentMetadata,
 } from './request-checks.ts';
 import { type Blob, blobTypeOf, changesInPlace, inlineKey, type Metadata, txQueueKey } from './rows.ts';
@@ -64,7 +63,7 @@ export interface CheckedCopy {
   readonly sourceLeaseId: string | undefined;
   /** Undefined: that of the source. */
   readonly metadata: Metadata | undefined;
-  readonly requested: { readonly tier: Tier | undefined; readonly priority: RehydratePriority | undefined };
+  readonly requested: RequestedTier;
   readonly tags: Tags | undefined;
 }
 
@@ -92,7 +91,7 @@ function checkCopyInput(storage: Storage, input: CopyBlobInput): CheckedCopy {
   checkSingleCondition(input.sourceConditions);
   const sourceLeaseId = parseLeaseId(input.sourceLeaseId, 'x-ms-source-lease-id');
   const sent = parseMetadata(input.metadata);
-  const requested = { tier: parseOptionalTier(input.tier), priority: parseSentPriority(input.priority) };
+  const requested = parseRequestedTier(input.tier, input.priority);
   const tags = parseTags(input.tags);
   checkWritable(storage, input.container);
   const metadata = input.metadata.length > 0 ? sent : undefined;
@@ -106,7 +105,7 @@ interface CompletedCopy extends Validators {
 
 async function copyWithinAccount(storage: Storage, copy: CheckedCopy, source: LocalSource): Promise<CompletedCopy> {
   const { input, leaseId, requested, metadata, tags } = copy;
-  const { account, granted, partition, sweeper, rehydrationSeconds = REHYDRATION_SECONDS } = storage;
+  const { account, granted, partition, sweeper } = storage;
   const scope = { account, granted: { container: granted?.source?.container } };
   const copyId = randomUUID();
   const look = async (tx: Transaction) => {
@@ -124,8 +123,7 @@ async function copyWithinAccount(storage: Storage, copy: CheckedCopy, source: Lo
       const target = await readTarget(tx, storage, input);
       checkPut(tx, storage, target, input, leaseId);
       checkInfiniteLease(tx, target);
-      const tier = tierOfCopy(from.blob.tier, target.blob?.tier, requested, tx.now, rehydrationSeconds);
-      if ('refused' in tier) throw fail(tier.refused);
+      const tiers = tiersOfCopy(storage, requested, { ...from.blob, bytes: from.blob.length }, target.blob, tx.now);
       const hasReleased = await replaceContent(tx, storage, target, { ...from, name: source.blob });
       const { length, crc64, contentId, content } = from.blob;
       await putBlobRecord(tx, storage, target, {
@@ -135,8 +133,8 @@ async function copyWithinAccount(storage: Storage, copy: CheckedCopy, source: Lo
         content,
         metadata: metadata ?? from.blob.metadata,
         copy: { id: copyId, source: source.url, bytes: length, completed: tx.timestamp },
-        tier: tier.next,
         tags,
+        ...tiers,
       });
       return hasReleased;
     },
@@ -154,14 +152,14 @@ async function copyWithinAccount(storage: Storage, copy: CheckedCopy, source: Lo
 
 async function copyForked(
   storage: Storage,
-  { input, leaseId, metadata: sent, tags }: CheckedCopy,
+  { input, leaseId, metadata: sent, requested, tags }: CheckedCopy,
   source: LocalSource,
   forked: ForkedSource,
   copyId: string,
 ): Promise<CompletedCopy> {
   const { account, partition, sweeper } = storage;
   const { contentId } = forked;
-  const { length, content, page } = forked.blob;
+  const { length, content } = forked.blob;
   const append = appendStateOf(forked.blob, input.seals);
   const metadata = sent ?? forked.blob.metadata;
   const queueKey = txQueueKey(account, input.container, input.blob);
@@ -169,17 +167,19 @@ async function copyForked(
     const target = await readTarget(tx, storage, input);
     checkPut(tx, storage, target, input, leaseId, blobTypeOf(forked.blob));
     checkInfiniteLease(tx, target);
+    const tiers = tiersOfCopy(storage, requested, { ...forked.blob, bytes: length }, target.blob, tx.now);
     await forked.finish(tx);
     const hasReleased = await releaseReplaced(tx, storage, target);
     const copy = { id: copyId, source: source.url, bytes: length, completed: tx.timestamp };
-    await putBlobRecord(tx, storage, target, { length, contentId, content, metadata, copy, tags, append, page });
+    await putBlobRecord(tx, storage, target, { length, contentId, content, metadata, copy, tags, append, ...tiers });
     return hasReleased;
   });
   if (needsSweep) sweeper.wake();
   return { etag: formatEtag(timestamp), modified: timestamp, copyId, copyStatus: 'success' };
 }
 
-function appendStateOf({ append }: Blob, seals: boolean | undefined): Blob['append'] {
+/** The state of the copy of an append blob. */
+export function appendStateOf({ append }: Pick<Blob, 'append'>, seals: boolean | undefined): Blob['append'] {
   if (!seals) return append;
   if (!append) throw fail('InvalidBlobType');
   return { ...append, isSealed: true };
@@ -188,6 +188,7 @@ function appendStateOf({ append }: Blob, seals: boolean | undefined): Blob['appe
 /** The lease id of the source is optional; if one is sent, it must be that of the active lease. */
 export function checkSource(at: DecisionSnapshot, blob: Blob, { input, sourceLeaseId }: CheckedCopy): void {
   checkLease(at, blob.lease, sourceLeaseId, 'read', 'blob');
+  checkCopyable(blob);
   checkSourceConditions(blob, input.sourceConditions);
 }
 

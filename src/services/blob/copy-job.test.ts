@@ -199,6 +199,7 @@ describe('A running copy', () => {
         }
         return { head, bytes: async function* () {}, close() {} };
       },
+      listPages: () => Promise.reject(new Error('not a page blob')),
     };
     const { start, run, state, findings } = await open(remote);
     await run(await start('http://elsewhere/x'));

@@ -3,15 +3,10 @@
  * A kill loses the slice that was under way; the process that takes the copy over goes on after the last one that was committed.
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import { epochKey, formatId } from '../../content/rows.ts';
-import { crc64Base64 } from '../../hashing/hasher.ts';
+import { epochKey } from '../../content/rows.ts';
 import { OutcomeUnknown, type Transaction, Unavailable } from '../../partition/partition.ts';
-import { encodeBytes } from '../../partition/values.ts';
 import {
-  advanceCopy,
   type CopyState,
-  completeCopy,
-  copiedBytes,
   failCopy,
   isOverdue,
   OVERDUE,
@@ -22,13 +17,12 @@ import {
   unreadableSource,
 } from '../../rules/copy-state.ts';
 import { StorageError } from '../common/errors.ts';
-import type { Storage } from '../common/storage.ts';
-import { WHOLE_BYTES_MAX, withUpload } from '../common/upload.ts';
-import { encodeBlobRecord } from './blob-record.ts';
-import { assignChunks } from './copied-segments.ts';
-import { readWhole } from './remote-source.ts';
-import { type Blob, type BlobRecord, blobKey, inlineKey, propertiesKey, recordFrom } from './rows.ts';
+import { copyBlocks } from './copy-blocks.ts';
+import { copyRanges } from './copy-ranges.ts';
+import type { CopyContext, CopyRun } from './copy-run.ts';
+import { propertiesKey } from './rows.ts';
 import {
+  type CopiedBlob,
   type CopyPlace,
   decodeRunningCopy,
   encodeRunningCopy,
@@ -38,12 +32,10 @@ import {
   type RunningCopy,
   readCopied,
 } from './running-copies.ts';
-import { openSlices, type SourceContext, type SourceSlice } from './slice-sources.ts';
 
-export interface JobContext extends SourceContext {
+export interface JobContext extends CopyContext {
   /** Of this process. */
   readonly epoch: bigint;
-  readonly sweeper: Storage['sweeper'];
   readonly onFailure?: (error: unknown) => void;
   /** The first pause after a failure; each further one is three times as long. */
   readonly retryMilliseconds?: number;
@@ -62,12 +54,10 @@ class Superseded extends Error {}
 /** Neither source nor target is at fault. */
 const isPassing = (error: unknown): boolean => error instanceof Unavailable || error instanceof OutcomeUnknown;
 
-type CopiedBlob = Blob & { readonly copy: CopyState };
-
-export class CopyJob {
-  private readonly context: JobContext;
-  private readonly place: CopyPlace;
-  private readonly signal: AbortSignal;
+export class CopyJob implements CopyRun {
+  readonly context: JobContext;
+  readonly place: CopyPlace;
+  readonly signal: AbortSignal;
   private failures = 0;
   /** The copy that this job is about; one that follows it on the same blob has another. */
   copyId: string | undefined;
@@ -132,76 +122,17 @@ export class CopyJob {
     }
   }
 
-  private async copy(copy: RunningCopy, { bytes, copied = 0 }: CopyState): Promise<void> {
-    const source = openSlices(this.context, copy, bytes, this.signal);
-    try {
-      if (bytes <= WHOLE_BYTES_MAX) {
-        const whole = bytes === 0 ? undefined : await readWhole(this.checked((await source.next(0)).bytes()));
-        return await this.commitWhole(copy, whole ?? Buffer.alloc(0));
-      }
-      for (let offset = copied; offset < bytes; )
-        offset = await this.copySlice(copy, offset, await source.next(offset));
-    } finally {
-      source.close();
-    }
+  private copy(copy: RunningCopy, state: CopyState): Promise<void> {
+    return (copy.inPlace ? copyRanges : copyBlocks)(this, copy, state);
   }
 
-  /** Returns the offset after the slice. */
-  private async copySlice(copy: RunningCopy, offset: number, slice: SourceSlice): Promise<number> {
-    const { partition, content } = this.context;
-    const { account } = this.place;
-    const length = slice.segments.reduce((sum, segment) => sum + segment.length, 0);
-    const end = offset + length;
-    const sent = { length, expected: {}, bytes: () => this.checked(slice.bytes()) };
-    await withUpload({ content, account }, sent, { md5: false }, async (uploaded) => {
-      const { segments, repeated } = assignChunks(slice.segments, uploaded.chunkRefs);
-      await partition.transact(keyOfCopy(this.place), async (tx) => {
-        const found = await this.readOwn(tx, copy);
-        if (copiedBytes(found.copy) !== offset) throw new Error('the progress of a copy has changed');
-        await content.commitUpload(tx, account, uploaded);
-        await content.increfChunks(tx, account, repeated);
-        await content.addSegments(tx, account, copy.content, offset, segments);
-        if (end < found.copy.bytes) return putProgress(tx, this.place, found, advanceCopy(found.copy, end));
-        content.completeContent(tx, account, copy.content, end);
-        tx.remove(inlineKey(account, this.place.container, this.place.blob));
-        this.complete(tx, copy, found, { crc64: undefined, contentId: formatId(copy.content) });
-      });
-    });
+  /** A slice was committed. */
+  advanced(): void {
     this.failures = 0;
-    return end;
-  }
-
-  private async commitWhole(copy: RunningCopy, bytes: Buffer): Promise<void> {
-    const { account, container, blob } = this.place;
-    const crc64 = crc64Base64(bytes);
-    await this.context.partition.transact(keyOfCopy(this.place), async (tx) => {
-      const found = await this.readOwn(tx, copy);
-      if (bytes.length !== found.copy.bytes) throw new Error('a source of another length');
-      tx.put(inlineKey(account, container, blob), encodeBytes(bytes));
-      this.complete(tx, copy, found, { crc64, contentId: undefined });
-    });
-  }
-
-  private complete(
-    tx: Transaction,
-    copy: RunningCopy,
-    found: CopiedBlob,
-    stored: Pick<BlobRecord, 'crc64' | 'contentId'>,
-  ): void {
-    const { account, container, blob } = this.place;
-    tx.remove(keyOfCopy(this.place));
-    const record = {
-      ...recordFrom(found),
-      ...stored,
-      length: found.copy.bytes,
-      content: { ...found.content, contentMd5: copy.md5 },
-      copy: completeCopy(found.copy, tx.timestamp),
-    };
-    tx.put(blobKey(account, container, blob), encodeBlobRecord(record));
   }
 
   /** Throws unless this process still runs the copy. Of a deleted container the properties are gone at once, the blobs later. */
-  private async readOwn(tx: Transaction, { id }: RunningCopy): Promise<CopiedBlob> {
+  async readOwn(tx: Transaction, { id }: RunningCopy): Promise<CopiedBlob> {
     const { account, container } = this.place;
     const [row, properties] = await tx.getMany([keyOfCopy(this.place), propertiesKey(account, container)]);
     const current = row && decodeRunningCopy(row);
@@ -233,7 +164,7 @@ export class CopyJob {
   }
 
   /** Fails when the copy is stopped. */
-  private async *checked(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  async *checked(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
     for await (const piece of bytes) {
       this.signal.throwIfAborted();
       yield piece;

@@ -22,6 +22,7 @@ async function open(rescanMilliseconds?: number) {
       },
       close() {},
     }),
+    listPages: () => Promise.reject(new Error('not a page blob')),
   };
   const common = { partition, content, sweeper, remote, epoch, accounts: () => [ACCOUNT] };
   return {

@@ -10,15 +10,22 @@ import { type Snapshot, type Timestamp, Unavailable } from '../../partition/part
 import { decodeBytes } from '../../partition/values.ts';
 import { parseRange, resolveRange } from '../../rules/byte-ranges.ts';
 import type { Conditions } from '../../rules/conditions.ts';
+import { type PlannedRead, type PlanRanges, planOrHold } from '../common/content-reads.ts';
 import { StorageError } from '../common/errors.ts';
 import type { RemoteRequest } from '../common/remote-sources.ts';
 import type { AccountScope, Storage } from '../common/storage.ts';
 import { checkHashes, type Hashes, type StagedContent, stageUpload, withUpload } from '../common/upload.ts';
-import { type PlannedRead, type planBlobRead, planOrHold } from './blob-reads.ts';
+import { planBlobRead } from './blob-reads.ts';
 import { readBlob } from './blob-record.ts';
 import { fail } from './errors.ts';
 import { withRemoteSource } from './remote-source.ts';
-import { checkBlobName, checkContainerName, checkOnline, checkReadConditions } from './request-checks.ts';
+import {
+  checkBlobName,
+  checkContainerName,
+  checkCopyable,
+  checkOnline,
+  checkReadConditions,
+} from './request-checks.ts';
 import { type Blob, changesInPlace, inlineKey, txQueueKey } from './rows.ts';
 import { copies } from './slice-sources.ts';
 
@@ -109,6 +116,7 @@ export function copySourceError(error: unknown): unknown {
 }
 
 interface OpenedSource extends PlannedRead {
+  readonly blob: Blob;
   readonly isWhole: boolean;
   readonly length: number;
   /** The bytes, if they are in a row. */
@@ -143,13 +151,14 @@ async function readSource(
   { sourceConditions, sourceRange, sourceBytesMax }: FromUrlInput,
   source: LocalSource,
   read: ContentRead,
-  plan: typeof planBlobRead,
+  plan: PlanRanges,
 ): Promise<OpenedSource> {
   const { content } = storage;
   const scope = sourceScope(storage);
   const { id, blob } = await readBlob(at, scope, source.container, source.blob, source.snapshot);
   checkReadConditions(blob, sourceConditions);
   checkOnline(at, blob);
+  checkCopyable(blob);
   const { from, to } = sourceBounds(sourceRange, blob.length);
   const length = to - from;
   if (length > sourceBytesMax) throw sourceTooLarge(sourceBytesMax);
@@ -161,7 +170,7 @@ async function readSource(
     return { blob, from, to, isWhole, length, inline, chunkRefs: undefined, isPlanned: true };
   }
   const contentId = parseId(blob.contentId);
-  const isPlanned = await plan(at, { content, account: scope.account }, blob, read, { from, to });
+  const isPlanned = await planBlobRead(at, { content, account: scope.account }, blob, read, { from, to }, plan);
   // Chunks of a content that changes in place are small, or hardly visible.
   const isShared = scope.account === storage.account && !changesInPlace(blob);
   const chunkRefs = isShared

@@ -17,7 +17,14 @@ import {
   type SnapshotInput,
 } from './request-checks.ts';
 import { type Blob, blobKey, readContainerId, txQueueKey } from './rows.ts';
-import { deleteSnapshots, keepSnapshot, lastSnapshot, removeSnapshot, settleMark, UnsettledMark } from './snapshots.ts';
+import {
+  deleteSnapshots,
+  keepSnapshot,
+  readLastSnapshot,
+  removeSnapshot,
+  settleMark,
+  UnsettledMark,
+} from './snapshots.ts';
 import { keepRecord, readPolicy, removeDeletedState } from './soft-delete.ts';
 import { updateTagIndex } from './tag-index.ts';
 import { currentLease, readTarget, releaseReplaced, releaseUncommitted } from './write-target.ts';
@@ -79,8 +86,7 @@ async function deleteBase(
   checkNoPendingCopy(blob);
   checkTierConditions(tx, blob, input);
   if (!blob) return { isPermanent: true, needsSweep: releaseUncommitted(tx, storage, target) };
-  const mark = await readMark(tx, account, id, name);
-  const last = await lastSnapshot(tx, account, id, name, mark);
+  const { last, mark } = await readLastSnapshot(tx, account, id, name);
   const plan = judgeDelete(input.snapshots, last !== undefined);
   if (typeof plan === 'string') throw fail(plan);
   if (last !== undefined) deleteSnapshots(tx, account, id, name, { last, mark, kept: retention });

@@ -2,11 +2,11 @@ import { describe, expect, it } from 'vitest';
 import { ACCOUNT, CONTAINER, openWorld } from '../../../test/support/blob-storage.ts';
 import { createChunkChecker } from '../../content/chunk-check.ts';
 import { putAccountSettings } from '../common/account-settings.ts';
+import { decodeDeletedName, deletedExpiryKey, deletedNamesIn } from '../common/deleted-names.ts';
 import type { Storage } from '../common/storage.ts';
 import { check } from '../maintenance/check.ts';
 import { emptyAccount, hasContents } from '../maintenance/reset.ts';
 import { deleteContainer } from './containers.ts';
-import { decodeDeletedContainer, deletedContainersIn, deletedExpiryKey } from './deleted-containers.ts';
 import { propertiesKey } from './rows.ts';
 
 const DAY = 24n * 3600n * 10_000_000n;
@@ -19,11 +19,11 @@ async function withDeletedContainer() {
   for (let i = 0; i < 70; i++) await world.putBlob(`large-${i}`, 2_000);
   for (let i = 0; i < 70; i++) await world.putInline(`small-${i}`);
   await world.putUncommitted('new', 20);
-  await world.act((tx) => putAccountSettings(tx, ACCOUNT, { containerRetentionDays: 3 }));
+  await world.act((tx) => putAccountSettings(tx, ACCOUNT, { containerRetentionDays: 3, shareRetentionDays: 0 }));
   await deleteContainer(storage, { container: 'box', leaseId: undefined, conditions: {} });
   const findings = async () => (await check(partition, createChunkChecker(partition, extents))).findings;
   const deletedRow = () =>
-    partition.read(async (at) => (await at.scan(deletedContainersIn(ACCOUNT), { limit: 1 }))[0]!);
+    partition.read(async (at) => (await at.scan(deletedNamesIn(ACCOUNT, 'blob'), { limit: 1 }))[0]!);
   return { world, storage, findings, deletedRow };
 }
 
@@ -54,9 +54,9 @@ describe('A deleted container', () => {
   it('is damaged without its properties or the end of its retention, and check says so', async () => {
     for (const damage of ['properties', 'end'] as const) {
       const { world, findings, deletedRow } = await withDeletedContainer();
-      const container = decodeDeletedContainer(await deletedRow());
+      const container = decodeDeletedName(await deletedRow());
       await world.act((tx) =>
-        tx.remove(damage === 'end' ? deletedExpiryKey(ACCOUNT, container) : propertiesKey(ACCOUNT, CONTAINER)),
+        tx.remove(damage === 'end' ? deletedExpiryKey(ACCOUNT, 'blob', container) : propertiesKey(ACCOUNT, CONTAINER)),
       );
       expect((await findings()).join()).toContain('its properties or the end of its retention is missing');
       await world.stop();

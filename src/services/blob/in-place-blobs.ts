@@ -1,17 +1,18 @@
 /** What append and page blobs share: their content changes in place, and is created empty. */
-import { INLINE_WRITE_BYTES_MAX, type RangeMap, type WrittenBytes } from '../../content/ranges/range-maps.ts';
+import type { RangeMap } from '../../content/ranges/range-maps.ts';
 import { formatId, parseId } from '../../content/rows.ts';
-import { crc64Base64, md5Base64 } from '../../hashing/hasher.ts';
 import type { Transaction } from '../../partition/partition.ts';
 import { formatEtag } from '../../rules/conditions.ts';
 import { leaseAfterWrite } from '../../rules/lease.ts';
+import { type StagedBytes, withStagedBytes } from '../common/staged-bytes.ts';
 import type { Storage } from '../common/storage.ts';
-import { checkHashes, type SentContent, stageUpload, withUpload } from '../common/upload.ts';
+import type { SentContent } from '../common/upload.ts';
 import { encodeBlobRecord } from './blob-record.ts';
 import { fail } from './errors.ts';
 import { checkPutBlobInput } from './put-blob.ts';
 import {
   type BlobInput,
+  checkChangeable,
   checkLease,
   checkWritable,
   checkWriteConditions,
@@ -77,44 +78,22 @@ export function checkInPlaceInput(storage: Storage, input: BlobInput): string | 
   return checkWriteInput(input);
 }
 
-/** Bytes that are to be written into a map. */
-export type StagedBytes = WrittenBytes & { readonly reference?: ((tx: Transaction) => Promise<void>) | undefined };
-
 /**
- * Calls `use` with the verified bytes: short ones in memory, others in chunks.
- * @param offset where they will probably be. If it is another place, a chunk has bytes of two map pages.
+ * Calls `use` with the verified bytes, and with the container as it was found before long ones came.
+ * @param offset where they will probably be
  */
-export async function withStagedBytes<T>(
+export async function withBlobBytes<T>(
   storage: Storage,
   input: Pick<BlobInput, 'container' | 'blob'> & { readonly body: SentContent; readonly wantsMd5: boolean },
   offset: (target: WriteTarget) => number,
   use: (bytes: StagedBytes, containerId: ContainerId | undefined) => Promise<T>,
-): Promise<T & { readonly md5: string | undefined; readonly crc64: string }> {
-  const { body, wantsMd5 } = input;
-  const { whole, expected } = body;
-  if (whole && whole.length <= INLINE_WRITE_BYTES_MAX) {
-    const md5 = wantsMd5 || expected.md5 !== undefined ? md5Base64(whole) : undefined;
-    const hashes = { md5, crc64: crc64Base64(whole) };
-    checkHashes(expected, hashes);
-    return { ...(await use({ inline: whole }, undefined)), ...hashes };
-  }
-  const target = await storage.partition.read((at) => readTarget(at, storage, input));
-  const wants = { md5: wantsMd5, mapOffset: offset(target) };
-  return withUpload(storage, body, wants, async (uploaded) => {
-    const { md5, crc64 } = uploaded;
-    return { ...(await use(stageUpload(storage, uploaded), target.containerId)), md5, crc64 };
-  });
-}
-
-export async function writeStaged(
-  tx: Transaction,
-  { account, content }: Storage,
-  map: RangeMap,
-  offset: number,
-  bytes: StagedBytes,
-): Promise<{ readonly needsSweep: boolean }> {
-  await bytes.reference?.(tx);
-  return content.ranges.write(tx, account, map, offset, bytes);
+) {
+  let target: WriteTarget | undefined;
+  const look = async () => {
+    target = await storage.partition.read((at) => readTarget(at, storage, input));
+    return offset(target);
+  };
+  return withStagedBytes(storage, input, look, (bytes) => use(bytes, target?.containerId));
 }
 
 /** What a write does to the map and to the record. */
@@ -174,5 +153,6 @@ export function findInPlace(
   checkLease(at, blob.lease, leaseId, 'write', 'blob');
   checkWriteConditions(blob, conditions, leaseId);
   checkType(blob, type);
+  checkChangeable(blob);
   return blob;
 }

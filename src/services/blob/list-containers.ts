@@ -1,26 +1,16 @@
 /** List Containers. */
-import { decodeKeySuffix, type Key, keyAfter, type Range } from '../../partition/keys.ts';
-import type { Page, PagedSnapshot, PageOptions, Row } from '../../partition/partition.ts';
+import { decodeKeySuffix, keyAfter } from '../../partition/keys.ts';
+import type { Row } from '../../partition/partition.ts';
 import { type LeaseState, leaseState } from '../../rules/lease.ts';
 import { LOGS_CONTAINER } from '../../rules/names.ts';
+import { type DeletedName, remainingDays } from '../common/deleted-names.ts';
+import type { WithVersion } from '../common/etagged-rows.ts';
+import { type ListInput, type Named, type NameSource, readPage } from '../common/list-pages.ts';
+import { pageOfNames } from '../common/name-pages.ts';
 import { decodeName } from '../common/names.ts';
-import type { AccountId, Storage } from '../common/storage.ts';
-import {
-  type DeletedContainer,
-  decodeDeletedContainer,
-  deletedKeyPrefix,
-  remainingDays,
-} from './deleted-containers.ts';
-import { type ListInput, type Named, type NameSource, readPage } from './list-pages.ts';
-import { pageStream } from './list-streams.ts';
-import {
-  type ContainerProperties,
-  decodeProperties,
-  nameKey,
-  nameKeyPrefix,
-  propertiesKey,
-  type WithVersion,
-} from './rows.ts';
+import { pageStream } from '../common/row-streams.ts';
+import type { Storage } from '../common/storage.ts';
+import { type ContainerProperties, decodeProperties, nameKey, nameKeyPrefix, propertiesKey } from './rows.ts';
 
 /** The properties of all rows of a page are in memory at once, each as long as its metadata. */
 const CONTAINERS_PER_READ = 1_000;
@@ -30,12 +20,12 @@ export interface ListedContainer {
   readonly container: WithVersion<ContainerProperties>;
   readonly leaseState: LeaseState;
   /** Undefined: it is not deleted. */
-  readonly deleted?: (DeletedContainer & { readonly remainingDays: number }) | undefined;
+  readonly deleted?: (DeletedName & { readonly remainingDays: number }) | undefined;
 }
 
 interface FoundContainer extends Named {
   readonly properties: Row;
-  readonly deleted?: DeletedContainer;
+  readonly deleted?: DeletedName;
 }
 
 /** Emits and returns as `listBlobs` does. `system`: with the container of the logs; `deleted`: with those that can be restored. */
@@ -46,7 +36,7 @@ export async function listContainers(
 ): Promise<string> {
   const { account, partition } = storage;
   return partition.read(async (at) => {
-    const read = input.deleted ? pageWithDeleted : pageOfNames;
+    const range = { account, service: 'blob', withDeleted: input.deleted ?? false } as const;
     const [start, logs] = [nameKeyPrefix(account, ''), nameKey(account, LOGS_CONTAINER)];
     const names: NameSource<FoundContainer, ListedContainer> = {
       under: (prefix) => nameKeyPrefix(account, prefix),
@@ -55,7 +45,7 @@ export async function listContainers(
       open: ({ from, to }) =>
         pageStream(async (first, limit) => {
           const options = { limit: Math.min(limit, CONTAINERS_PER_READ) };
-          const { rows: all, next } = await read(at, account, { from: first, to }, options);
+          const { rows: all, next } = await pageOfNames(at, range, { from: first, to }, options);
           const rows = input.system ? all : all.filter(({ key }) => key !== logs);
           const found = await at.getMany(rows.map((row) => propertiesKey(account, row.deleted?.id ?? decodeName(row))));
           return {
@@ -78,52 +68,4 @@ export async function listContainers(
     // Without a delimiter there are no common prefixes.
     return readPage(names, input, '', (items) => emit(items as readonly ListedContainer[]));
   });
-}
-
-/** A name row; or a deleted container, under the key of its name and the timestamp of the deletion. */
-type ContainerRow = Row & { readonly deleted?: DeletedContainer };
-
-async function pageOfNames(
-  at: PagedSnapshot,
-  _: AccountId,
-  range: Range,
-  options: PageOptions,
-): Promise<TypedPage<ContainerRow>> {
-  return at.page(range, options);
-}
-
-/** After a name, its deleted containers. The keys of the two differ only in their prefixes, which are equally long. */
-async function pageWithDeleted(
-  at: PagedSnapshot,
-  account: AccountId,
-  { from, to }: Range,
-  options: PageOptions,
-): Promise<TypedPage<ContainerRow>> {
-  const [namePrefix, deletedPrefix] = [nameKeyPrefix(account, ''), deletedKeyPrefix(account)];
-  const toDeletedKey = (key: Key) => (deletedPrefix + key.slice(namePrefix.length)) as Key;
-  const toNameKey = (key: Key) => (namePrefix + key.slice(deletedPrefix.length)) as Key;
-  const [names, gone] = await Promise.all([
-    at.page({ from, to }, options),
-    at.page({ from: toDeletedKey(from), to: toDeletedKey(to) }, options),
-  ]);
-  const restorable = gone.rows.flatMap((row) => {
-    const deleted = decodeDeletedContainer(row);
-    return deleted.until > at.now ? [{ ...row, key: toNameKey(row.key), deleted }] : [];
-  });
-  return mergePages(
-    { rows: names.rows, next: names.next },
-    { rows: restorable, next: gone.next && toNameKey(gone.next) },
-  );
-}
-
-interface TypedPage<Found extends Row> extends Page {
-  readonly rows: readonly Found[];
-}
-
-/** In the order of the keys. After the end of the shorter page, the other one may have rows that belong in between. */
-function mergePages<Found extends Row>(one: TypedPage<Found>, other: TypedPage<Found>): TypedPage<Found> {
-  const [next] = [one.next, other.next].filter((key) => key !== undefined).sort();
-  const rows = [...one.rows, ...other.rows].filter(({ key }) => next === undefined || key < next);
-  rows.sort((first, second) => (first.key < second.key ? -1 : 1));
-  return { rows, next };
 }

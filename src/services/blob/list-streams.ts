@@ -3,6 +3,7 @@ import { nextSlice } from '../../base/time-slices.ts';
 import { decodeKeySuffix, groupPrefix, type Key, type KeyGrouping, keyAfter, prefixEnd } from '../../partition/keys.ts';
 import type { Page, PagedSnapshot, Row, Timestamp } from '../../partition/partition.ts';
 import { type Deletion, isRetained } from '../../rules/soft-delete.ts';
+import { pageStream, type RowStream, type StreamRange } from '../common/row-streams.ts';
 import type { AccountId } from '../common/storage.ts';
 import {
   decodeDeletedBlob,
@@ -29,23 +30,6 @@ import {
   uncommittedKeyPrefix,
 } from './rows.ts';
 
-export interface RowStream<Found> {
-  /** The next rows, at least one and about as many as this; undefined: nothing follows. */
-  next(limit: number): Promise<readonly Found[] | undefined>;
-  /** It is known that nothing follows. */
-  hasEnded(): boolean;
-}
-
-/** Where a page begins, and what it may contain. */
-export interface StreamRange {
-  /** Among the keys of blob records. */
-  readonly from: Key;
-  readonly to: Key;
-  /** The snapshots of this blob up to this one are before the page; the blob itself is at `from`. */
-  readonly after?: { readonly name: string; readonly snapshot: Timestamp } | undefined;
-  readonly grouping: KeyGrouping | undefined;
-}
-
 /** A blob record, or uncommitted blocks without one, or a snapshot. */
 export interface ListRow {
   readonly name: string;
@@ -67,25 +51,6 @@ interface ListedContents {
 }
 
 const GROUP_ROWS = 125;
-
-export function pageStream<Found>(
-  readPage: (from: Key, limit: number) => Promise<{ readonly rows: readonly Found[]; readonly next: Key | undefined }>,
-  first: Key,
-): RowStream<Found> {
-  let from: Key | undefined = first;
-  return {
-    async next(limit) {
-      while (from !== undefined) {
-        const { rows, next }: { rows: readonly Found[]; next: Key | undefined } = await readPage(from, limit);
-        from = next;
-        if (rows.length > 0) return rows;
-        await nextSlice();
-      }
-      return undefined;
-    },
-    hasEnded: () => from === undefined,
-  };
-}
 
 /** Records come before uncommitted blocks of the same blob, and hide them. */
 export function mergeStreams(streams: readonly RowStream<ListRow>[]): RowStream<ListRow> {

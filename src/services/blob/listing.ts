@@ -4,10 +4,10 @@ import type { Timestamp } from '../../partition/partition.ts';
 import { type Lease, type LeaseState, leaseState } from '../../rules/lease.ts';
 import { type Deletion, remainingDays } from '../../rules/soft-delete.ts';
 import { type TierState, tierState } from '../../rules/tiers.ts';
+import { type ListInput, type NameSource, readPage } from '../common/list-pages.ts';
 import type { Storage } from '../common/storage.ts';
 import { decodeBlobRecord, parseBlobRecord } from './blob-record.ts';
 import { fail } from './errors.ts';
-import { type ListInput, type NameSource, readPage } from './list-pages.ts';
 import {
   deletedBlobStream,
   deletedStateStream,

@@ -7,22 +7,27 @@ import type { AccountId } from '../common/storage.ts';
 import { blobKey, type ContainerId, ROOT } from './rows.ts';
 
 const STAMP_BYTES = 11;
-const STAMP_BITS = 6n;
+const STAMP_BITS = 6;
 /** The bytes of a stamp are 0x80 to 0xBF, with which no character begins: a delimiter of List Blobs is never found in one. */
-const STAMP_BASE = 0x80n;
-const STAMP_MASK = (1n << STAMP_BITS) - 1n;
+const STAMP_BASE = 0x80;
+const STAMP_MASK = (1 << STAMP_BITS) - 1;
+/** Several bytes at once, as arithmetic on a bigint takes ten times as long as on a number. */
+const PIECE_BITS = 5 * STAMP_BITS;
 
 export function encodeStamp(stamp: Timestamp): Uint8Array {
   const bytes = new Uint8Array(STAMP_BYTES);
-  for (let at = STAMP_BYTES - 1, left = stamp; at >= 0; at--, left >>= STAMP_BITS) {
-    bytes[at] = Number(STAMP_BASE | (left & STAMP_MASK));
+  for (let at = STAMP_BYTES, left = stamp; at > 0; left >>= BigInt(PIECE_BITS)) {
+    let piece = Number(BigInt.asUintN(PIECE_BITS, left));
+    for (let bits = 0; bits < PIECE_BITS && at > 0; bits += STAMP_BITS, piece >>= STAMP_BITS) {
+      bytes[--at] = STAMP_BASE | (piece & STAMP_MASK);
+    }
   }
   return bytes;
 }
 
 export function decodeStamp(bytes: Uint8Array): Timestamp {
   let stamp = 0n;
-  for (const byte of bytes) stamp = (stamp << STAMP_BITS) | (BigInt(byte) & STAMP_MASK);
+  for (const byte of bytes) stamp = (stamp << BigInt(STAMP_BITS)) | BigInt(byte & STAMP_MASK);
   return stamp;
 }
 
@@ -80,7 +85,7 @@ export interface SnapshotMark {
   readonly kept?: (Deletion & { readonly upTo: Timestamp }) | undefined;
 }
 
-const NO_MARK: SnapshotMark = { upTo: 0n };
+export const NO_MARK: SnapshotMark = { upTo: 0n };
 
 export function encodeMark({ upTo, kept }: SnapshotMark): Buffer {
   const stored = kept && [kept.upTo, kept.deleted, kept.until].map(String);
@@ -103,6 +108,10 @@ export async function readMark(at: Snapshot, account: AccountId, id: ContainerId
 export function hiddenUpTo({ upTo, kept }: SnapshotMark): Timestamp {
   return kept && kept.upTo > upTo ? kept.upTo : upTo;
 }
+
+/** All snapshots of the blob, and before them the mark. */
+export const markAndSnapshots = (account: AccountId, id: ContainerId, blob: string): Range =>
+  keysUnder([account, 'v', id, ROOT, blob]);
 
 /** The snapshots of the blob with later stamps than the first, up to the last. */
 export function snapshotsBetween(
@@ -145,9 +154,12 @@ export async function nextStamp(
   blob: string,
   wanted = tx.timestamp,
 ): Promise<Timestamp> {
-  const hidden = hiddenUpTo(await readMark(tx, account, id, blob));
-  let stamp = wanted > hidden ? wanted : hidden + 1n;
-  const keys = () => [snapshotKey(account, id, blob, stamp), deletedStateKey(account, id, blob, stamp)];
-  while ((await tx.getMany(keys())).some((row) => row !== undefined)) stamp++;
-  return stamp;
+  for (let stamp = wanted; ; ) {
+    const keys = [markKey, snapshotKey, deletedStateKey].map((key) => key(account, id, blob, stamp));
+    const [mark, ...others] = await tx.getMany(keys);
+    const hidden = mark ? hiddenUpTo(decodeMark(mark)) : 0n;
+    if (stamp <= hidden) stamp = hidden + 1n;
+    else if (others.some((row) => row !== undefined)) stamp++;
+    else return stamp;
+  }
 }

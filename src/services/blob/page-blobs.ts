@@ -1,7 +1,7 @@
 /** Page blobs: Put Blob, Put Page and Clear Page, Get Page Ranges. */
 import { type ByteRange, NO_END } from '../../content/ranges/range-maps.ts';
 import { parseId } from '../../content/rows.ts';
-import type { Snapshot, Timestamp } from '../../partition/partition.ts';
+import type { Timestamp } from '../../partition/partition.ts';
 import { parseRange, resolveRange } from '../../rules/byte-ranges.ts';
 import {
   isPageBlobLength,
@@ -13,11 +13,14 @@ import {
   type SequenceAction,
   type SequenceConditions,
 } from '../../rules/page.ts';
-import { StorageError } from '../common/errors.ts';
-import { nextSlice, type Storage } from '../common/storage.ts';
+import { judgeTierLength, type PageTier } from '../../rules/page-tiers.ts';
+import { emitRanges } from '../common/content-reads.ts';
+import { type StagedBytes, writeStaged } from '../common/staged-bytes.ts';
+import type { Storage } from '../common/storage.ts';
 import type { SentContent } from '../common/upload.ts';
 import { readBlob } from './blob-record.ts';
 import { type FromUrlInput, withSource } from './copy-sources.ts';
+import { findEarlierState } from './earlier-states.ts';
 import { fail } from './errors.ts';
 import {
   type CreateInPlaceInput,
@@ -25,15 +28,15 @@ import {
   checkInPlaceInput,
   createInPlace,
   findInPlace,
-  type StagedBytes,
-  withStagedBytes,
-  writeStaged,
+  withBlobBytes,
 } from './in-place-blobs.ts';
 import {
   type BlobInput,
   checkLease,
+  checkReadable,
   checkReadConditions,
   checkReadInput,
+  parseSentPageTier,
   type SnapshotInput,
 } from './request-checks.ts';
 import type { Blob, ContainerId, ContentHeaders } from './rows.ts';
@@ -44,13 +47,21 @@ export { PAGE_BLOB_BYTES_MAX, PUT_PAGE_BYTES_MAX, SEQUENCE_NUMBER_MAX } from '..
 export interface CreatePageBlobInput extends CreateInPlaceInput {
   readonly length: number;
   readonly sequenceNumber: bigint | undefined;
+  readonly tier?: string | undefined;
 }
 
 /** Costs nothing until it is written, whatever its length. */
-export function createPageBlob(storage: Storage, input: CreatePageBlobInput) {
+export function createPageBlob(storage: Storage, { tier: sentTier, ...input }: CreatePageBlobInput) {
   const { length, sequenceNumber = 0n } = input;
   checkLength(length);
-  return createInPlace(storage, input, { length, page: { sequenceNumber } });
+  const tier = sentTier === undefined ? undefined : parseSentPageTier(sentTier);
+  checkTierLength(tier, length);
+  return createInPlace(storage, input, { length, page: { sequenceNumber, tier } });
+}
+
+function checkTierLength(tier: PageTier | undefined, length: number): void {
+  const verdict = judgeTierLength(tier, length);
+  if (verdict !== 'proceed') throw fail(verdict);
 }
 
 export function checkLength(length: number): void {
@@ -85,7 +96,7 @@ export async function putPage(storage: Storage, input: PutPageInput) {
   const { length } = input.body;
   if (length !== range.to - range.from)
     throw fail('InvalidHeaderValue', { HeaderName: 'Content-Length', HeaderValue: String(length) });
-  return withStagedBytes(
+  return withBlobBytes(
     storage,
     input,
     () => range.from,
@@ -180,8 +191,13 @@ export async function setPageProperties(storage: Storage, input: SetPageProperti
     const sequenceNumber = sequence ? nextSequence(blob.page!.sequenceNumber, sequence) : blob.page!.sequenceNumber;
     if (typeof sequenceNumber === 'string') throw fail(sequenceNumber);
     const isShorter = length !== undefined && length < blob.length;
+    if (length !== undefined) checkTierLength(blob.page!.tier, length);
     return {
-      record: { page: { sequenceNumber }, ...(content && { content }), ...(length !== undefined && { length }) },
+      record: {
+        page: { ...blob.page, sequenceNumber },
+        ...(content && { content }),
+        ...(length !== undefined && { length }),
+      },
       ...(isShorter && { write: (tx, map) => ranges.clear(tx, storage.account, map, length, NO_END) }),
       result: { sequenceNumber },
     };
@@ -198,9 +214,6 @@ export interface GetPageRangesInput extends SnapshotInput {
 }
 
 export type PageRange = ByteRange & { readonly isWritten?: boolean };
-
-/** Ranges that are emitted together. */
-const SLICE_RANGES = 500;
 
 /**
  * The ranges that were written and not cleared, in order; neighbours are one.
@@ -219,31 +232,16 @@ export async function getPageRanges(
     checkLease(at, blob.lease, leaseId, 'read', 'blob');
     checkReadConditions(blob, input.conditions);
     checkType(blob, 'page');
+    checkReadable(blob);
     const map = await content.ranges.read(at, account, parseId(blob.contentId!));
     const within = listedRange(blob, input);
-    const since = await findEarlier(at, storage, input, blob);
+    const since = await findEarlierState(at, storage, input, blob);
     const ranges =
       since === undefined
         ? content.ranges.list(at, account, map, blob.generation, within)
         : content.ranges.compare(at, account, map, since, blob.generation, within);
-    return { blob, next: await emitPage(ranges, input.resultsMax, emit) };
+    return { blob, next: await emitRanges(ranges, input.resultsMax, emit) };
   });
-}
-
-/** The generation of the earlier snapshot. It has to be one of the same content: with another one, nothing is in common. */
-async function findEarlier(
-  at: Snapshot,
-  storage: Storage,
-  { container, blob: name, snapshot, since }: GetPageRangesInput,
-  blob: Blob,
-): Promise<number | undefined> {
-  if (since === undefined) return undefined;
-  if (snapshot !== undefined && since > snapshot) throw fail('PreviousSnapshotCannotBeNewer');
-  const earlier = await readBlob(at, storage, container, name, since).catch((error: unknown) => {
-    throw error instanceof StorageError && error.code === 'BlobNotFound' ? fail('PreviousSnapshotNotFound') : error;
-  });
-  if (earlier.blob.contentId !== blob.contentId) throw fail('BlobOverwritten');
-  return earlier.blob.generation;
 }
 
 function listedRange(blob: Blob, { range: text, start = 0 }: GetPageRangesInput): ByteRange {
@@ -253,27 +251,4 @@ function listedRange(blob: Blob, { range: text, start = 0 }: GetPageRangesInput)
   if (range === 'InvalidRange') throw fail('InvalidRange');
   const pages = range ? pagesAround(range.from, range.to + 1) : { from: 0, to: blob.length };
   return { from: Math.max(pages.from, start), to: pages.to };
-}
-
-async function emitPage<Range extends ByteRange>(
-  ranges: AsyncIterable<Range>,
-  limit: number,
-  emit: (ranges: readonly Range[]) => void,
-): Promise<number | undefined> {
-  let slice: Range[] = [];
-  let count = 0;
-  for await (const range of ranges) {
-    if (count === limit) {
-      emit(slice);
-      return range.from;
-    }
-    slice.push(range);
-    count++;
-    if (slice.length < SLICE_RANGES) continue;
-    emit(slice);
-    slice = [];
-    await nextSlice();
-  }
-  emit(slice);
-  return undefined;
 }

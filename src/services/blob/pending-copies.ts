@@ -3,75 +3,116 @@
  * follow in the background (copy-runner.ts).
  */
 import { randomUUID } from 'node:crypto';
+import { type ContentId, formatId } from '../../content/rows.ts';
+import type { Transaction } from '../../partition/partition.ts';
 import { formatEtag } from '../../rules/conditions.ts';
 import { abortCopy as abortState, judgeAbort, startCopy as startState } from '../../rules/copy-state.ts';
 import { INFINITE_SECONDS, normaliseLeaseId } from '../../rules/lease.ts';
-import { REHYDRATION_SECONDS, type StoredTier, tierOfCopy } from '../../rules/tiers.ts';
 import type { Storage } from '../common/storage.ts';
 import { readBlob } from './blob-record.ts';
-import { type CheckedCopy, checkInfiniteLease, checkSource, checkSourceConditions } from './copies.ts';
+import { appendStateOf, type CheckedCopy, checkInfiniteLease, checkSource, checkSourceConditions } from './copies.ts';
 import { copySourceError, sourceScope } from './copy-sources.ts';
+import { tiersOfCopy } from './copy-tiers.ts';
 import { fail } from './errors.ts';
-import { openRemote } from './remote-source.ts';
+import { openRemote, readBlobState } from './remote-source.ts';
 import { type BlobInput, checkLease, checkWriteInput } from './request-checks.ts';
-import { type ContentHeaders, changesInPlace, type Metadata, runningCopyKey, txQueueKey } from './rows.ts';
 import {
+  type BlobRecord,
+  blobTypeOf,
+  type ContentHeaders,
+  changesInPlace,
+  type Metadata,
+  runningCopyKey,
+  txQueueKey,
+} from './rows.ts';
+import {
+  type CopyPlace,
   decodeRunningCopy,
   encodeRunningCopy,
   endWithoutBytes,
+  keyOfCopy,
   putEmptyContent,
   type RunningCopy,
 } from './running-copies.ts';
 import { checkPut, putBlobRecord, readTarget, releaseReplaced } from './write-target.ts';
 
-const IN_PLACE_REFUSED = 'Append and page blobs are copied within an account only.';
-
 /** The source as the copy will expect it at every slice. */
-interface FoundSource {
+export interface FoundSource extends Pick<BlobRecord, 'append' | 'page' | 'tier'> {
   readonly source: RunningCopy['source'];
   readonly bytes: number;
   readonly content: ContentHeaders;
   readonly metadata: Metadata;
-  readonly tier: StoredTier | undefined;
 }
 
 export async function startPendingCopy(storage: Storage, copy: CheckedCopy) {
-  const { input, leaseId, requested } = copy;
-  const { container, blob } = input;
-  const { account, content, partition, sweeper, copies, rehydrationSeconds = REHYDRATION_SECONDS } = storage;
-  if (!copies) throw new Error('copies are not run here');
+  const { input, leaseId } = copy;
+  const { blob } = input;
+  const { account, content, partition } = storage;
   await partition.read(async (at) => {
     const target = await readTarget(at, storage, input);
-    checkPut(at, storage, target, input, leaseId);
+    checkPut(at, storage, target, input, leaseId, target.blob && blobTypeOf(target.blob));
     checkInfiniteLease(at, target);
   });
   const found = await findSource(storage, copy);
   const { contentMd5: md5, ...headers } = found.content;
   const contentId = content.newId();
   const copyId = randomUUID();
-  const { timestamp, value } = await partition.transact(txQueueKey(account, container, blob), async (tx) => {
+  return runPendingCopy(storage, input, copyId, async (tx) => {
     const target = await readTarget(tx, storage, input);
-    checkPut(tx, storage, target, input, leaseId);
+    checkPut(tx, storage, target, input, leaseId, blobTypeOf(found));
     checkInfiniteLease(tx, target);
-    const tier = tierOfCopy(found.tier, target.blob?.tier, requested, tx.now, rehydrationSeconds);
-    if ('refused' in tier) throw fail(tier.refused);
-    const needsSweep = await releaseReplaced(tx, storage, target, { keepsInlineRow: true });
+    const inPlace = changesInPlace(found) ? { append: appendStateOf(found, input.seals) } : undefined;
+    const tiers = tiersOfCopy(storage, copy.requested, found, target.blob, tx.now);
+    const needsSweep = await releaseReplaced(tx, storage, target, { keepsInlineRow: !inPlace });
+    const place = { account, container: target.containerId, blob };
     await putBlobRecord(tx, storage, target, {
-      ...putEmptyContent(tx, { account, container: target.containerId, blob }),
+      ...(inPlace ? putEmptyRanges(tx, storage, contentId, found) : putEmptyContent(tx, place)),
       content: headers,
       metadata: copy.metadata ?? found.metadata,
       copy: startState({ id: copyId, source: input.source.url, bytes: found.bytes }),
-      tier: tier.next,
       tags: copy.tags,
+      ...tiers,
     });
-    const key = runningCopyKey(account, target.containerId, blob);
-    const running = { id: copyId, source: found.source, md5, content: contentId, owner: contentId.epoch };
-    tx.put(key, encodeRunningCopy({ ...running, started: tx.now }));
+    return { needsSweep, running: { source: found.source, md5, content: contentId, inPlace }, place };
+  });
+}
+
+interface BegunCopy {
+  readonly needsSweep: boolean;
+  readonly place: CopyPlace;
+  readonly running: Omit<RunningCopy, 'id' | 'owner' | 'started'>;
+}
+
+/** @param begin puts the record of the blob */
+export async function runPendingCopy(
+  storage: Storage,
+  { container, blob }: Pick<BlobInput, 'container' | 'blob'>,
+  copyId: string,
+  begin: (tx: Transaction) => Promise<BegunCopy>,
+) {
+  const { account, content, partition, sweeper, copies } = storage;
+  if (!copies) throw new Error('copies are not run here');
+  const { epoch: owner } = content.newId();
+  const { timestamp, value } = await partition.transact(txQueueKey(account, container, blob), async (tx) => {
+    const { needsSweep, place, running } = await begin(tx);
+    const key = keyOfCopy(place);
+    tx.put(key, encodeRunningCopy({ id: copyId, ...running, owner, started: tx.now }));
     return { needsSweep, key };
   });
   if (value.needsSweep) sweeper.wake();
   copies.start(value.key);
   return { etag: formatEtag(timestamp), modified: timestamp, copyId, copyStatus: 'pending' as const };
+}
+
+/** The content of an append or page blob before its copy is complete: the copy writes into it, and the blob has no length yet. */
+function putEmptyRanges(
+  tx: Transaction,
+  { account, content }: Storage,
+  contentId: ContentId,
+  { append }: Pick<FoundSource, 'append'>,
+) {
+  content.ranges.create(tx, account, contentId);
+  return { length: 0, contentId: formatId(contentId), append: append && { blocks: 0 } };
 }
 
 async function findSource(storage: Storage, copy: CheckedCopy): Promise<FoundSource> {
@@ -80,10 +121,8 @@ async function findSource(storage: Storage, copy: CheckedCopy): Promise<FoundSou
     const { head, metadata, validators, close } = await openRemote(storage, source);
     close();
     checkSourceConditions(validators, sourceConditions);
-    if (head.blobType === 'AppendBlob' || head.blobType === 'PageBlob')
-      throw fail('NotImplemented', undefined, IN_PLACE_REFUSED);
     const { etag, modified, length: bytes, content } = head;
-    return { source: { url: source.remote.url, etag, modified }, bytes, content, metadata, tier: undefined };
+    return { source: { url: source.remote.url, etag, modified }, bytes, content, metadata, ...readBlobState(head) };
   }
   const scope = sourceScope(storage);
   const { container, blob: name, snapshot } = source;
@@ -92,12 +131,11 @@ async function findSource(storage: Storage, copy: CheckedCopy): Promise<FoundSou
       throw copySourceError(error);
     });
     checkSource(at, found.blob, copy);
-    if (changesInPlace(found.blob)) throw fail('NotImplemented', undefined, IN_PLACE_REFUSED);
     return found.blob;
   });
-  const { etag, length: bytes, content, metadata, tier } = blob;
+  const { etag, length: bytes, content, metadata, tier, append, page } = blob;
   const place = { account: scope.account, container, blob: name, snapshot, grantedContainer: scope.granted?.container };
-  return { source: { ...place, etag }, bytes, content, metadata, tier };
+  return { source: { ...place, etag }, bytes, content, metadata, tier, append, page };
 }
 
 /** Leaves an empty blob with the metadata of the copy. */

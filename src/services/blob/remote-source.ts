@@ -1,7 +1,9 @@
 /** A resource of another server as the source of a copy: its properties and bytes as those of a blob. */
 import { crc64Base64, md5Base64 } from '../../hashing/hasher.ts';
+import { APPENDS_MAX } from '../../rules/append.ts';
 import { parseRange } from '../../rules/byte-ranges.ts';
 import type { Validators } from '../../rules/conditions.ts';
+import { isPageBlobLength, SEQUENCE_NUMBER_MAX } from '../../rules/page.ts';
 import type { RemoteHead } from '../common/remote-sources.ts';
 import type { Storage } from '../common/storage.ts';
 import { checkHashes, type StagedContent, stageUpload, WHOLE_BYTES_MAX, withUpload } from '../common/upload.ts';
@@ -16,7 +18,7 @@ import {
 } from './copy-sources.ts';
 import { fail } from './errors.ts';
 import { checkReadConditions, parseMetadata } from './request-checks.ts';
-import type { Metadata } from './rows.ts';
+import type { BlobRecord, Metadata } from './rows.ts';
 
 interface OpenedRemote {
   readonly head: RemoteHead;
@@ -40,6 +42,18 @@ export async function openRemote(
   } catch (error) {
     throw copySourceError(error);
   }
+}
+
+/** What a copy of an append or page blob is, besides its bytes; the source may be of any kind, and is not trusted. */
+export function readBlobState(head: RemoteHead): Pick<BlobRecord, 'append' | 'page'> {
+  const { blobType, blocks = 0, isSealed, sequenceNumber = 0n, length } = head;
+  if (blobType === 'AppendBlob') {
+    if (blocks > APPENDS_MAX) throw fail('CannotVerifyCopySource');
+    return { append: { blocks, ...(isSealed && { isSealed }) } };
+  }
+  if (blobType !== 'PageBlob') return {};
+  if (!isPageBlobLength(length) || sequenceNumber > SEQUENCE_NUMBER_MAX) throw fail('CannotVerifyCopySource');
+  return { page: { sequenceNumber } };
 }
 
 /** As `withSource`. What the source says of its length is not trusted: an upload fails unless as many bytes arrive. */

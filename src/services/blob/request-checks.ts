@@ -1,9 +1,10 @@
 /** The checks that blob operations share: of the request itself, before any row is read; of conditions and leases, on a snapshot. */
-import type { Instant, Snapshot, Timestamp } from '../../partition/partition.ts';
+import type { Snapshot, Timestamp } from '../../partition/partition.ts';
 import { type Conditions, hasOneCondition, judgeRead, judgeWrite, type Validators } from '../../rules/conditions.ts';
 import { type CopyState, isPending } from '../../rules/copy-state.ts';
-import { judgeUse, type Lease, lockedUntil, normaliseLeaseId } from '../../rules/lease.ts';
+import type { Lease } from '../../rules/lease.ts';
 import { blobNameFault, containerNameFault, LOGS_CONTAINER } from '../../rules/names.ts';
+import { type PageTier, parsePageTier } from '../../rules/page-tiers.ts';
 import {
   isArchived,
   isPremiumTier,
@@ -13,15 +14,15 @@ import {
   type StoredTier,
   type Tier,
 } from '../../rules/tiers.ts';
+import { checkLeaseUse, type DecisionSnapshot, type LeaseFault, parseLeaseId } from '../common/lease-actions.ts';
 import type { Storage } from '../common/storage.ts';
 import { type BlobErrorCode, blobErrors, fail } from './errors.ts';
+import type { Blob, BlobRecord } from './rows.ts';
 
 export { parseMetadata, type SentMetadata } from '../common/names.ts';
+export { type DecisionSnapshot, parseLeaseId };
 
 export type LeasedResource = 'blob' | 'container';
-
-/** A read, or a transaction whose commit must come before the instant at which its decision is no longer valid. */
-export type DecisionSnapshot = Snapshot & { commitBefore?(instant: Instant): void };
 
 export interface BlobInput {
   readonly container: string;
@@ -69,13 +70,6 @@ export function checkSingleCondition(conditions: Conditions): void {
   if (!hasOneCondition(conditions)) throw fail('MultipleConditionHeadersNotSupported');
 }
 
-export function parseLeaseId(text: string | undefined, header = 'x-ms-lease-id'): string | undefined {
-  if (text === undefined) return undefined;
-  const id = normaliseLeaseId(text);
-  if (id === undefined) throw fail('InvalidHeaderValue', { HeaderName: header, HeaderValue: text });
-  return id;
-}
-
 export function parseSentTier(text: string): Tier {
   const tier = parseTier(text);
   if (tier !== undefined) return tier;
@@ -85,6 +79,14 @@ export function parseSentTier(text: string): Tier {
 
 export function parseOptionalTier(text: string | undefined): Tier | undefined {
   return text === undefined ? undefined : parseSentTier(text);
+}
+
+/** Of a page blob. */
+export function parseSentPageTier(text: string): PageTier {
+  const tier = parsePageTier(text);
+  if (tier !== undefined) return tier;
+  if (parseTier(text) !== undefined) throw fail('InvalidBlobTier');
+  throw fail('InvalidHeaderValue', { HeaderName: 'x-ms-access-tier', HeaderValue: text });
 }
 
 export function parseSentPriority(text: string | undefined): RehydratePriority | undefined {
@@ -106,7 +108,24 @@ export function checkNoPendingCopy(blob: { readonly copy?: CopyState | undefined
   if (isPending(blob?.copy)) throw fail('PendingCopyOperation');
 }
 
-/** Fails if the lease does not permit this use. A decision on an active lease is void once the lease has expired: hence the deadline. */
+/** Fails if the blob cannot be changed at all now: of an incremental copy only another one changes it. */
+export function checkChangeable(blob: Pick<BlobRecord, 'copy' | 'page'> | undefined): void {
+  checkNoPendingCopy(blob);
+  if (blob?.page?.incremental) throw fail('OperationNotAllowedOnIncrementalCopyBlob');
+}
+
+/** Fails if the bytes cannot be read: those of an incremental copy are in its snapshots, the last one may be half done. */
+export function checkReadable(blob: Pick<Blob, 'page' | 'snapshot'>): void {
+  if (blob.page?.incremental && blob.snapshot === undefined) throw fail('OperationNotAllowedOnIncrementalCopyBlob');
+}
+
+/** Fails if the blob has no bytes that can be copied: a copy onto it that is pending has none yet. */
+export function checkCopyable(blob: Pick<Blob, 'copy' | 'page' | 'snapshot'>): void {
+  checkReadable(blob);
+  checkNoPendingCopy(blob);
+}
+
+/** Fails if the lease does not permit this use. */
 export function checkLease(
   at: DecisionSnapshot,
   lease: Lease | undefined,
@@ -114,10 +133,7 @@ export function checkLease(
   use: 'read' | 'write',
   what: LeasedResource,
 ): void {
-  const verdict = judgeUse(lease, leaseId, use, at.now);
-  if (verdict !== 'proceed') throw leaseError(leaseErrorCode(verdict, what), what);
-  const until = lockedUntil(lease, at.now);
-  if (until !== undefined) at.commitBefore?.(until);
+  checkLeaseUse(at, lease, leaseId, use, (fault) => leaseError(leaseErrorCode(fault, what), what));
 }
 
 export function checkReadConditions(found: Validators, conditions: Conditions): void {
@@ -141,7 +157,7 @@ export function leaseError(code: BlobErrorCode, what: LeasedResource) {
   return fail(code, undefined, what === 'blob' ? message : message.replace('the blob', 'the container'));
 }
 
-function leaseErrorCode(verdict: Exclude<ReturnType<typeof judgeUse>, 'proceed'>, what: LeasedResource): BlobErrorCode {
+function leaseErrorCode(verdict: LeaseFault, what: LeasedResource): BlobErrorCode {
   if (verdict === 'LeaseIdMismatch') {
     return what === 'blob' ? 'LeaseIdMismatchWithBlobOperation' : 'LeaseIdMismatchWithContainerOperation';
   }

@@ -14,12 +14,15 @@ import {
 import { decodeKey, encodeKey, type Key, keyPrefix, keysUnder, type Range } from '../../partition/keys.ts';
 import type { Instant, Row, Snapshot, Timestamp, Transaction } from '../../partition/partition.ts';
 import { decodeValue, encodeValue } from '../../partition/values.ts';
-import { formatEtag, type Validators } from '../../rules/conditions.ts';
 import type { CopyState } from '../../rules/copy-state.ts';
+import type { IncrementalState } from '../../rules/incremental-copy.ts';
 import type { Lease } from '../../rules/lease.ts';
+import type { PageTier } from '../../rules/page-tiers.ts';
 import type { Tags } from '../../rules/tags.ts';
 import type { StoredTier } from '../../rules/tiers.ts';
+import type { ContentHeaders } from '../common/content-headers.ts';
 import { encodeDeletion } from '../common/deletions.ts';
+import { decodeLease, encodeLease, type StoredLease, versionFields, type WithVersion } from '../common/etagged-rows.ts';
 import type { Metadata } from '../common/names.ts';
 import * as names from '../common/names.ts';
 import type { AccessPolicy } from '../common/policies.ts';
@@ -27,7 +30,7 @@ import type { AccountId, AccountScope } from '../common/storage.ts';
 import { fail } from './errors.ts';
 
 export type ContainerId = bigint;
-export type { CopyState, Metadata };
+export type { ContentHeaders, CopyState, Metadata };
 
 /** An account without a hierarchical namespace has one directory, which holds whole names. */
 export const ROOT = 0n;
@@ -90,15 +93,6 @@ export interface ContainerProperties extends ETagged {
   readonly lease?: Lease | undefined;
 }
 
-export interface ContentHeaders {
-  readonly contentType?: string | undefined;
-  readonly contentEncoding?: string | undefined;
-  readonly contentLanguage?: string | undefined;
-  readonly contentDisposition?: string | undefined;
-  readonly cacheControl?: string | undefined;
-  readonly contentMd5?: string | undefined;
-}
-
 export type BlobType = 'block' | 'append' | 'page';
 
 export interface AppendState {
@@ -110,6 +104,10 @@ export interface AppendState {
 
 export interface PageState {
   readonly sequenceNumber: bigint;
+  /** Undefined: never set. */
+  readonly tier?: PageTier | undefined;
+  /** The blob consists of copies of another one's snapshots; it cannot be changed, and only its snapshots can be read. */
+  readonly incremental?: IncrementalState | undefined;
 }
 
 export interface BlobRecord extends ETagged {
@@ -167,8 +165,6 @@ export interface UncommittedBlocks {
 const UNCOMMITTED_TTL_TICKS = 7n * 24n * 3600n * TICKS_PER_SECOND;
 export const uncommittedExpiry = (touched: Instant): Instant => touched + UNCOMMITTED_TTL_TICKS;
 
-/** A row as it was read, with its ETag, and the version that the ETag shows. */
-export type WithVersion<T> = Omit<T, 'etag'> & Validators & { readonly version: Timestamp };
 export type Container = WithVersion<ContainerProperties> & { readonly id: ContainerId };
 /** `snapshot`: the stamp, if it is a snapshot. */
 export type Blob = WithVersion<BlobRecord> & { readonly tags: Tags; readonly snapshot?: Timestamp };
@@ -295,19 +291,3 @@ function uncommittedKeyParts(account: AccountId, { epoch, number }: UncommittedI
 
 /** JSON has no bigint: instants are stored as text. */
 type Stored<T> = Omit<T, 'lease' | 'etag'> & { lease?: StoredLease; etag?: string };
-export type StoredLease = { id: string; state: Lease['state']; seconds?: number; until?: string };
-
-export function encodeLease(lease: Lease | undefined): StoredLease | undefined {
-  if (!lease || lease.state === 'broken' || lease.until === undefined) return lease as StoredLease | undefined;
-  return { ...lease, until: lease.until.toString() };
-}
-
-export function decodeLease(lease: StoredLease | undefined): Lease | undefined {
-  if (!lease || lease.until === undefined) return lease as Lease | undefined;
-  return { ...lease, until: BigInt(lease.until) } as Lease;
-}
-
-export function versionFields(row: Row, etag: string | undefined): Validators & { version: Timestamp } {
-  const version = etag === undefined ? row.version : BigInt(etag);
-  return { etag: formatEtag(version), modified: version, version };
-}

@@ -115,17 +115,16 @@ class RemoteSlices implements SliceSource {
     if (!this.remote) throw fail('AuthorizationFailure');
     const range = offset === 0 ? undefined : { from: offset };
     const read = await this.remote.open({ url, range, signal: this.signal });
-    if (this.hasChanged(read.head)) {
+    if (isOtherResource(this.source, this.length, read.head)) {
       read.close();
       throw fail('ConditionNotMet');
     }
     return { read, pieces: new PieceReader(read.bytes()) };
   }
-
-  private hasChanged({ etag, modified, length }: RemoteHead): boolean {
-    return length !== this.length || etag !== this.source.etag || modified !== this.source.modified;
-  }
 }
+
+export const isOtherResource = (source: RemoteCopySource, bytes: number, { etag, modified, length }: RemoteHead) =>
+  length !== bytes || etag !== source.etag || modified !== source.modified;
 
 /** Takes any number of bytes at a time from a stream of pieces. */
 class PieceReader {

@@ -10,9 +10,12 @@ import type { AccountId, Storage } from '../common/storage.ts';
 import { decodeBlobRecord, encodeBlobRecord, readBlob } from './blob-record.ts';
 import { fail } from './errors.ts';
 import {
+  decodeMark,
   encodeMark,
   hiddenUpTo,
+  markAndSnapshots,
   markKey,
+  NO_MARK,
   nextStamp,
   readMark,
   type SnapshotMark,
@@ -23,8 +26,8 @@ import {
 import { type ReleasingStore, releaseContent } from './release-content.ts';
 import {
   type BlobInput,
+  checkChangeable,
   checkLease,
-  checkNoPendingCopy,
   checkOnline,
   checkWritable,
   checkWriteConditions,
@@ -62,7 +65,7 @@ export async function snapshotBlob(storage: Storage, input: SnapshotBlobInput) {
     const { id, blob } = await readBlob(tx, storage, container, name);
     checkLease(tx, blob.lease, leaseId, 'read', 'blob');
     checkWriteConditions(blob, conditions, leaseId);
-    checkNoPendingCopy(blob);
+    checkChangeable(blob);
     checkOnline(tx, blob);
     const snapshot = await nextStamp(tx, account, id, name, input.taken);
     const putInline = await shareContent(tx, storage, { id, name, blob });
@@ -83,17 +86,20 @@ async function holdState(tx: Transaction, { account, content }: Storage, { conte
   return content.ranges.hold(tx, account, map);
 }
 
-/** The newest snapshot. In a transaction the commit checks that there is no newer one. */
-export async function lastSnapshot(
+/** The newest snapshot and the mark of the deleted ones. In a transaction the commit checks the mark, and that there is no newer snapshot. */
+export async function readLastSnapshot(
   at: Snapshot,
   account: AccountId,
   id: ContainerId,
   blob: string,
-  mark: SnapshotMark,
-): Promise<Timestamp | undefined> {
+): Promise<{ readonly last: Timestamp | undefined; readonly mark: SnapshotMark }> {
+  // Most blobs have neither, and then one scan says so.
+  const [first] = await at.scan(markAndSnapshots(account, id, blob), { limit: 1 });
+  if (!first) return { last: undefined, mark: NO_MARK };
+  const mark = stampInKey(first.key) === undefined ? decodeMark(first) : NO_MARK;
   const range = snapshotsBetween(account, id, blob, hiddenUpTo(mark));
   const [row] = await at.scan(range, { limit: 1, reverse: true });
-  return row && stampInKey(row.key);
+  return { last: row && stampInKey(row.key), mark };
 }
 
 /** A mark has to be carried out before another one can be set. */

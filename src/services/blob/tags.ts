@@ -6,8 +6,8 @@ import { encodeBlobRecord, readBlob } from './blob-record.ts';
 import { fail } from './errors.ts';
 import {
   type BlobInput,
+  checkChangeable,
   checkLease,
-  checkNoPendingCopy,
   checkReadConditions,
   checkReadInput,
   checkWritable,
@@ -62,7 +62,7 @@ export async function setBlobTags(storage: Storage, input: BlobInput & { readonl
     const { id, blob: found } = await readBlob(tx, storage, container, blob);
     checkLease(tx, found.lease, leaseId, 'write', 'blob');
     checkWriteConditions(found, input.conditions);
-    checkNoPendingCopy(found);
+    checkChangeable(found);
     tx.put(blobKey(account, id, blob), encodeBlobRecord({ ...recordFrom(found), tags, etag: found.version }));
     await updateTagIndex(tx, account, { containerId: id, container, name: blob }, found.tags, tags);
   });

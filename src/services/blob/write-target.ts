@@ -13,8 +13,8 @@ import { deletedBlobKey } from './old-rows.ts';
 import { releaseContent } from './release-content.ts';
 import {
   type BlobInput,
+  checkChangeable,
   checkLease,
-  checkNoPendingCopy,
   checkOnline,
   checkWriteConditions,
   type DecisionSnapshot,
@@ -110,7 +110,7 @@ export function checkPut(
   if (target.blob && granted?.overwrite === false) throw fail('UnauthorizedBlobOverwrite');
   checkType(target.blob, type);
   if (type !== 'block' && target.uncommitted) throw fail('InvalidBlobType');
-  checkNoPendingCopy(target.blob);
+  checkChangeable(target.blob);
   checkOnline(at, target.blob);
 }
 

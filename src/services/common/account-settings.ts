@@ -7,11 +7,13 @@ import type { AccountId } from './storage.ts';
 export interface AccountSettings {
   /** How long a deleted container can be restored; 0: not at all. */
   readonly containerRetentionDays: number;
+  /** Likewise, a deleted share. */
+  readonly shareRetentionDays: number;
 }
 
 export const RETENTION_DAYS_MAX = 365;
 
-const DEFAULTS: AccountSettings = { containerRetentionDays: 0 };
+const DEFAULTS: AccountSettings = { containerRetentionDays: 0, shareRetentionDays: 0 };
 
 /** Beside the service properties, because emptying the account removes it with them. */
 const settingsKey = (account: AccountId): Key => encodeKey([account, 's', 'account']);

@@ -6,6 +6,7 @@ import { type Deletion, decodeDeletion, deletionOfRows, encodeDeletion, keyPrefi
 /** Stores that exist hold these bytes. */
 const stored: readonly [Deletion, string][] = [
   [{ kind: 'container', container: '7' }, '{"kind":"container","container":"7"}'],
+  [{ kind: 'share', share: '7' }, '{"kind":"share","share":"7"}'],
   [{ kind: 'stage', stage: '5-9' }, '{"kind":"stage","stage":"5-9"}'],
   [{ kind: 'stage', stage: '5-9', uncounted: true }, '{"kind":"stage","stage":"5-9","uncounted":true}'],
   [{ kind: 'content', content: '5-9' }, '{"kind":"content","content":"5-9"}'],

@@ -9,6 +9,7 @@ export type Deletion =
   | ContentDeletion
   | RangesDeletion
   | { readonly kind: 'container'; readonly container: string }
+  | { readonly kind: 'share'; readonly share: string }
   /** The snapshots of a blob that its mark says are deleted. */
   | { readonly kind: 'snapshots'; readonly container: string; readonly blob: string }
   /** Uncommitted blocks. `uncounted`: a content owns the references of their chunks. */

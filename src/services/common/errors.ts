@@ -139,6 +139,7 @@ export const commonErrors = errorTable({
   MissingRequiredQueryParameter: [400, "A query parameter that's mandatory for this request is not specified."],
   MissingRequiredXmlNode: [400, "An XML node that's mandatory for this request is not specified."],
   MultipleConditionHeadersNotSupported: [400, 'Multiple condition headers are not supported.'],
+  MutuallyExclusiveQueryParameters: [400, 'Query parameters that are specified in the request URI exclude each other.'],
   OutOfRangeInput: [400, 'One of the request inputs is out of range.'],
   OutOfRangeQueryParameterValue: [
     400,

@@ -27,9 +27,12 @@ describe('Held leases', () => {
     held.set(1n, { container: 'box' }, undefined);
     held.set(1n, { container: 'box', blob: 'a' }, undefined);
     held.set(1n, { container: 'box2', blob: 'a' }, undefined);
+    held.set(1n, { service: 'file', container: 'box' }, undefined);
     held.end(1n, { container: 'box' });
+    expect(held.count(0n)).toBe(3);
+    held.endAll(1n, { container: 'box' });
     expect(held.count(0n)).toBe(2);
-    held.endAll(1n, 'box');
+    held.endAll(1n, { service: 'file', container: 'box' });
     expect(held.count(0n)).toBe(1);
   });
 

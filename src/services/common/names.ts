@@ -6,7 +6,7 @@ import { metadataFault } from '../../rules/names.ts';
 import { commonErrors, errorFactory } from './errors.ts';
 import type { AccountId } from './storage.ts';
 
-export const serviceNames = ['blob', 'queue', 'table'] as const;
+export const serviceNames = ['blob', 'queue', 'table', 'file'] as const;
 export type ServiceName = (typeof serviceNames)[number];
 
 export const nameKey = (account: AccountId, service: ServiceName, name: string): Key =>

@@ -19,6 +19,11 @@ export interface RemoteHead {
   readonly metadata: readonly (readonly [name: string, value: string])[];
   /** Of a blob of a storage account: BlockBlob, AppendBlob or PageBlob. */
   readonly blobType?: string | undefined;
+  /** Of an append blob. */
+  readonly blocks?: number | undefined;
+  readonly isSealed?: true | undefined;
+  /** Of a page blob. */
+  readonly sequenceNumber?: bigint | undefined;
 }
 
 export interface RemoteRead {
@@ -40,10 +45,28 @@ export interface RemoteRequest {
   readonly signal?: AbortSignal | undefined;
 }
 
+export interface PageListRequest extends Pick<RemoteRequest, 'url' | 'signal'> {
+  readonly range: { readonly from: number; readonly to: number };
+  /** Ticks: what changed since this snapshot; undefined: all that was written. */
+  readonly since: bigint | undefined;
+  readonly limit: number;
+}
+
+export interface PageList {
+  /** Without quotes. */
+  readonly etag: string | undefined;
+  /** The first ones, in order; `to` excluded. */
+  readonly ranges: readonly { readonly from: number; readonly to: number; readonly isWritten: boolean }[];
+  /** No others follow. */
+  readonly isAll: boolean;
+}
+
 export interface RemoteSources {
   /**
    * Sends the request and waits for the head of the answer.
    * @throws StorageError with the status of the source, or 502 if there is no answer
    */
   open(request: RemoteRequest): Promise<RemoteRead>;
+  /** Get Page Ranges. Fails as `open` does. */
+  listPages(request: PageListRequest): Promise<PageList>;
 }

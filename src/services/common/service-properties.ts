@@ -41,6 +41,7 @@ type OptionalFields<T> = { readonly [Part in keyof T]?: T[Part] | undefined };
 /** An absent part stays as it is. Of an unsupported part: whether the request switches it on. */
 export interface RequestedProperties extends OptionalFields<ServiceProperties> {
   readonly staticWebsite?: boolean | undefined;
+  readonly protocolSettings?: boolean | undefined;
 }
 
 export const NO_LOGGING: Logging = { version: '1.0', read: false, write: false, delete: false };
@@ -98,11 +99,11 @@ export async function getServiceStats({ partition }: Storage): Promise<ServiceSt
   return partition.read(async (at) => ({ status: 'live', lastSync: at.now }));
 }
 
-function definedChanges({ staticWebsite: _, ...parts }: RequestedProperties): ServiceProperties {
+function definedChanges({ staticWebsite: _, protocolSettings: __, ...parts }: RequestedProperties): ServiceProperties {
   return Object.fromEntries(Object.entries(parts).filter(([, part]) => part !== undefined));
 }
 
 function findUnsupported(wanted: RequestedProperties): string | undefined {
   if (wanted.staticWebsite) return 'StaticWebsite';
-  return undefined;
+  return wanted.protocolSettings ? 'ProtocolSettings' : undefined;
 }

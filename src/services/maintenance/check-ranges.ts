@@ -5,6 +5,7 @@ import { numbersAfterId, type RangesDeletion } from '../../content/ranges/map-ro
 import { formatId, type RangesContent } from '../../content/rows.ts';
 import { decodeKey } from '../../partition/keys.ts';
 import type { Row } from '../../partition/partition.ts';
+import { isPending } from '../../rules/copy-state.ts';
 import type { BlobRecord } from '../blob/rows.ts';
 import { qualifiedId, type ReferenceCounts } from './check-refcounts.ts';
 
@@ -41,9 +42,12 @@ export function checkRangesContent(content: RangesContent, name: string, counts:
     if (!counts.deletionQueue.has(`void ${name} ${number}`)) throw new Error(`void ${number} would never be applied`);
 }
 
-/** An older state shows a generation that is held; the current one ends where its blob does. */
+/**
+ * An older state shows a generation that is held; the current one ends where its blob does, or as far as a copy has come. Of an incremental
+ * copy it ends anywhere: nobody can read it.
+ */
 export function checkRangesRecord(
-  { generation, length }: Pick<BlobRecord, 'generation' | 'length'>,
+  { generation, length, copy, page }: Pick<BlobRecord, 'generation' | 'length' | 'copy' | 'page'>,
   name: string,
   { held, contents }: ReferenceCounts,
 ): void {
@@ -51,8 +55,10 @@ export function checkRangesRecord(
     if (!held.get(name)?.has(generation)) throw new Error(`generation ${generation} of its content is not held`);
     return;
   }
+  if (page?.incremental) return;
   const { end } = contents.get(name)!;
-  if (end > length) throw new Error(`its content has ${end} bytes, not ${length}`);
+  const bytes = isPending(copy) ? (copy?.copied ?? 0) : length;
+  if (end > bytes) throw new Error(`its content has ${end} bytes, not ${bytes}`);
 }
 
 /** Of a map page: also notes the last byte that is visible. */

@@ -16,14 +16,16 @@ import { decodeKey, type Range } from '../../partition/keys.ts';
 import type { Row } from '../../partition/partition.ts';
 import { decodeCounter } from '../../partition/values.ts';
 import { decodeBlobRecord, parseBlobRecord } from '../blob/blob-record.ts';
-import { decodeDeletedContainer } from '../blob/deleted-containers.ts';
 import { decodeDeletedBlob, stampInKey } from '../blob/old-rows.ts';
 import { type BlobRecord, blocksIn, decodeBlock, decodeUncommitted } from '../blob/rows.ts';
 import { decodeRunningCopy } from '../blob/running-copies.ts';
 import { decodeAccount, removedAccountId, removedAccountName } from '../common/account-rows.ts';
+import { decodeDeletedName } from '../common/deleted-names.ts';
 import { decodeDeletion, keyPrefixesIn } from '../common/deletions.ts';
 import { decodeName } from '../common/names.ts';
 import type { AccountId } from '../common/storage.ts';
+import { decodeNode } from '../file/node-rows.ts';
+import type { NodeId } from '../file/rows.ts';
 import { isHourCounter } from '../queue/message-rows.ts';
 import { decodeQueue } from '../queue/rows.ts';
 import { countHeld, countRangesDeletion } from './check-ranges.ts';
@@ -32,9 +34,9 @@ import { countHeld, countRangesDeletion } from './check-ranges.ts';
 export interface ReferenceCounts {
   /** The names of existing ones, and of removed ones that are to be swept. */
   readonly accounts: Map<AccountId, string>;
-  /** Containers, queues and tables, each with its service. */
+  /** Containers, queues, tables and shares, each with its service. */
   readonly containers: Set<string>;
-  /** Containers, contents and uncommitted blocks that are to be swept. */
+  /** Containers, shares, contents and uncommitted blocks that are to be swept. */
   readonly deletionQueue: Set<string>;
   /** Those among them whose segments are not counted as users of their chunks, and the ranges of their rows. */
   readonly uncounted: Set<string>;
@@ -49,6 +51,8 @@ export interface ReferenceCounts {
   readonly held: Map<string, Set<number>>;
   /** Content and generation of every older state. */
   readonly shown: Set<string>;
+  /** By share: the directories, each with the one that it is in. */
+  readonly directories: Map<string, Map<NodeId, NodeId>>;
   /** By queue and generation. */
   readonly queues: Map<string, QueueCount>;
   /** By container and key. */
@@ -112,6 +116,7 @@ export function newReferenceCounts(): ReferenceCounts {
     live: new Map(),
     held: new Map(),
     shown: new Set(),
+    directories: new Map(),
     queues: new Map(),
     tagged: new Map(),
   };
@@ -139,7 +144,7 @@ export function countRow(counts: ReferenceCounts, row: Row): void {
   const countUsers = (chunkRefs: readonly ChunkRef[]) => {
     for (const ref of chunkRefs) chunk(formatId(ref.chunk)).users++;
   };
-  const countState = ({ contentId, generation }: Pick<BlobRecord, 'contentId' | 'generation'>) => {
+  const countState = ({ contentId, generation }: Partial<Pick<BlobRecord, 'contentId' | 'generation'>>) => {
     if (contentId !== undefined) content(contentId).blobs++;
     if (generation !== undefined) counts.shown.add(`${qualifiedId(account, contentId)} ${generation}`);
   };
@@ -152,7 +157,7 @@ export function countRow(counts: ReferenceCounts, row: Row): void {
       }
       return;
     case 'g':
-      counts.containers.add(qualifiedId(account, `blob ${decodeDeletedContainer(row).id}`));
+      counts.containers.add(qualifiedId(account, `${rest[0]} ${decodeDeletedName(row).id}`));
       return;
     case 'x': {
       const deletion = decodeDeletion(row);
@@ -168,10 +173,12 @@ export function countRow(counts: ReferenceCounts, row: Row): void {
         counts.deletionQueue.add(`snapshots ${qualifiedId(account, `${deletion.container} ${deletion.blob}`)}`);
         return;
       }
-      const id = { container: 'container', content: 'content', stage: 'stage' }[deletion.kind] as keyof typeof deletion;
+      const id = { container: 'container', share: 'share', content: 'content', stage: 'stage' }[
+        deletion.kind
+      ] as keyof typeof deletion;
       const name = `${deletion.kind} ${qualifiedId(account, deletion[id])}`;
       counts.deletionQueue.add(name);
-      if (deletion.kind === 'container' || !deletion.uncounted) return;
+      if (deletion.kind === 'container' || deletion.kind === 'share' || !deletion.uncounted) return;
       counts.uncounted.add(name);
       const rowsOf = deletion.kind === 'content' ? manifestPagesIn : blocksIn;
       counts.uncountedRows.push(
@@ -196,9 +203,17 @@ export function countRow(counts: ReferenceCounts, row: Row): void {
       countState(decodeBlobRecord(row));
       return;
     }
-    case 'r':
-      counts.building.add(qualifiedId(account, formatId(decodeRunningCopy(row).content)));
+    case 'j': {
+      const node = decodeNode(rest[1] as NodeId, row);
+      if (node.kind === 'file') countState(node);
+      else getOrCreate(counts.directories, qualifiedId(account, rest[0]), new Map()).set(node.id, node.parent);
       return;
+    }
+    case 'r': {
+      const copy = decodeRunningCopy(row);
+      if (!copy.inPlace) counts.building.add(qualifiedId(account, formatId(copy.content)));
+      return;
+    }
     case 'c': {
       content(`${rest[0]}-${rest[1]}`).row = decodeContent(row);
       return;

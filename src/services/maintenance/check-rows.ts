@@ -14,23 +14,17 @@ import { accountKeysFault, accountNameFault } from '../../rules/account-names.ts
 import { isPending } from '../../rules/copy-state.ts';
 import { findTag } from '../../rules/tags.ts';
 import { decodeBlobRecord } from '../blob/blob-record.ts';
-import { decodeDeletedContainer, deletedExpiryKey } from '../blob/deleted-containers.ts';
-import {
-  blobKey,
-  decodeBlock,
-  decodeProperties,
-  decodeUncommitted,
-  expiryKey,
-  nameKey,
-  propertiesKey,
-} from '../blob/rows.ts';
+import { blobKey, decodeBlock, decodeProperties, decodeUncommitted, expiryKey, nameKey } from '../blob/rows.ts';
 import { type CopyPlace, decodeRunningCopy, keyOfCopy, placeOfCopy, readCopied } from '../blob/running-copies.ts';
 import { tagKey } from '../blob/tag-index.ts';
 import { decodeAccount } from '../common/account-rows.ts';
+import { decodeDeletedName, deletedExpiryKey, type RestorableService } from '../common/deleted-names.ts';
 import { decodeDeletion } from '../common/deletions.ts';
 import { decodeName, type ServiceName } from '../common/names.ts';
+import { decodeNode } from '../file/node-rows.ts';
 import { decodeMessage } from '../queue/message-rows.ts';
 import { decodeEntityProperties, entityFromRow } from '../table/entity-rows.ts';
+import { checkShareRow, treeFaults } from './check-files.ts';
 import { checkBlobContent, checkDeletedState, checkRetention, checkSnapshot, hasState } from './check-old-states.ts';
 import { checkHeld, checkMapPage, checkOlderPage, checkRangesContent } from './check-ranges.ts';
 import { type ContentCount, qualifiedId, type ReferenceCounts } from './check-refcounts.ts';
@@ -45,13 +39,15 @@ export interface CheckTotals {
   messages: number;
   tables: number;
   entities: number;
+  shares: number;
+  files: number;
   readonly findings: string[];
   /** Accounts that have rows and do not exist. */
   readonly unknownAccounts: Set<bigint>;
 }
 
 /** What a name row of each service counts as. */
-const nameTotals = { blob: 'containers', queue: 'queues', table: 'tables' } as const satisfies Record<
+const nameTotals = { blob: 'containers', queue: 'queues', table: 'tables', file: 'shares' } as const satisfies Record<
   ServiceName,
   keyof CheckTotals
 >;
@@ -183,12 +179,23 @@ export async function checkRow(at: Snapshot, row: Row, counts: ReferenceCounts, 
       if (!counts.containers.has(name(`table ${rest[0]}`)) && !isInDeletionQueue(rest[0]!))
         throw new Error('its table does not exist');
       return;
+    case 'd':
+    case 'j':
+    case 'z':
+    case 'P':
+    case '$':
+      if (counts.deletionQueue.has(`share ${name(rest[0])}`)) return;
+      if (!counts.containers.has(name(`file ${rest[0]}`))) throw new Error('its share does not exist');
+      if (type === 'j' && decodeNode(0n, row).kind === 'file') totals.files++;
+      return checkShareRow(at, row, counts);
     case 'x':
       decodeDeletion(row);
       return;
     case 'g': {
-      const container = decodeDeletedContainer(row);
-      const needed = [propertiesKey(account, container.id), deletedExpiryKey(account, container)];
+      const service = rest[0] as RestorableService;
+      const gone = decodeDeletedName(row);
+      const properties = encodeKey([account, 'p', service, gone.id]);
+      const needed = [properties, deletedExpiryKey(account, service, gone)];
       if ((await at.getMany(needed)).includes(undefined))
         throw new Error('its properties or the end of its retention is missing');
       return;
@@ -215,7 +222,12 @@ function checkStoreRow(type: string, row: Row): void {
 
 /** Counters, or sums of counters, that are wrong and have no row of their own to be reported at. */
 export function counterMismatches(counts: ReferenceCounts): string[] {
-  return [...missingLiveCounters(counts), ...queueCountMismatches(counts), ...tagCountMismatches(counts)];
+  return [
+    ...missingLiveCounters(counts),
+    ...queueCountMismatches(counts),
+    ...tagCountMismatches(counts),
+    ...treeFaults(counts),
+  ];
 }
 
 function queueCountMismatches({ queues, accounts }: ReferenceCounts): string[] {
@@ -263,8 +275,13 @@ async function checkRunningCopy(at: Snapshot, row: Row, counts: ReferenceCounts)
   const copy = decodeRunningCopy(row);
   const place = placeOfCopy(row.key);
   if (isDeletedWith(place, counts)) return;
-  const state = (await readCopied(at, place))?.copy;
+  const blob = await readCopied(at, place);
+  const state = blob?.copy;
   if (state?.id !== copy.id || !isPending(state)) throw new Error('a copy that its blob does not know');
+  if (copy.inPlace) {
+    if (blob?.contentId !== formatId(copy.content)) throw new Error('a copy that writes into another blob');
+    return;
+  }
   const { row: content, end = 0, gap } = counts.contents.get(qualifiedId(place.account, formatId(copy.content))) ?? {};
   if (content) throw new Error('a running copy whose content is complete');
   if (gap !== undefined || end !== state.copied) throw new Error(`it has ${end} bytes, not ${state.copied}`);

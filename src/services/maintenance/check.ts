@@ -12,6 +12,7 @@ import type { Partition, Row, Snapshot } from '../../partition/partition.ts';
 import { decodeBlobRecord } from '../blob/blob-record.ts';
 import { decodeName } from '../common/names.ts';
 import type { AccountId } from '../common/storage.ts';
+import { damagedFilePath } from './check-files.ts';
 import { countRow, newReferenceCounts, qualifiedId, type ReferenceCounts, uncountRow } from './check-refcounts.ts';
 import { type CheckTotals, checkRow, counterMismatches } from './check-rows.ts';
 
@@ -24,6 +25,8 @@ export interface CheckReport {
   readonly messages: number;
   readonly tables: number;
   readonly entities: number;
+  readonly shares: number;
+  readonly files: number;
   /** The faults, in plain words. */
   readonly findings: readonly string[];
 }
@@ -47,7 +50,18 @@ export async function check(
   onProgress: OnProgress = () => {},
 ): Promise<CheckReport> {
   const totals: CheckTotals = {
-    ...{ rows: 0, containers: 0, blobs: 0, bytes: 0, queues: 0, messages: 0, tables: 0, entities: 0 },
+    ...{
+      rows: 0,
+      containers: 0,
+      blobs: 0,
+      bytes: 0,
+      queues: 0,
+      messages: 0,
+      tables: 0,
+      entities: 0,
+      shares: 0,
+      files: 0,
+    },
     findings: [],
     unknownAccounts: new Set(),
   };
@@ -159,7 +173,7 @@ function parseAccount(key: Key): bigint | undefined {
   }
 }
 
-/** The blobs whose contents reference a damaged chunk. */
+/** The blobs and files whose contents reference a damaged chunk. */
 async function findDamagedBlobs(
   at: Snapshot,
   damaged: ReadonlySet<string>,
@@ -168,14 +182,21 @@ async function findDamagedBlobs(
   const contents = new Set<string>();
   const containers = new Map<string, string>();
   const blobs: string[] = [];
-  for (const pass of ['mMo', 'b']) {
+  for (const pass of ['mMo', 'bj']) {
     for await (const row of allRows(at)) {
       try {
         const [account, type, ...rest] = decodeKey(row.key);
-        if (type === 'n' && rest[0] === 'blob')
+        if (type === 'n' && (rest[0] === 'blob' || rest[0] === 'file'))
           containers.set(qualifiedId(account, decodeName(row)), rest[1] as string);
         if (!pass.includes(type as string)) continue;
-        if (type !== 'b') {
+        if (type === 'j') {
+          const share = containers.get(qualifiedId(account, rest[0]));
+          const path = share && (await damagedFilePath(at, row, (id) => contents.has(qualifiedId(account, id))));
+          if (path !== undefined) {
+            const name = `${accounts.get(account as AccountId)}/${share}/${path}`;
+            blobs.push(`file ${name}: some of its bytes are damaged`);
+          }
+        } else if (type !== 'b') {
           const names = namedChunks(type, row).map((chunk) => qualifiedId(account, formatId(chunk)));
           if (names.some((name) => damaged.has(name))) contents.add(qualifiedId(account, `${rest[0]}-${rest[1]}`));
         } else if (contents.has(qualifiedId(account, decodeBlobRecord(row).contentId))) {

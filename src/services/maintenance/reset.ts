@@ -1,10 +1,13 @@
 /** Emptying of an account: every name is removed in slices, and the deletion queue has the rest. */
 import { keysUnder } from '../../partition/keys.ts';
 import type { Partition, Row, Transaction } from '../../partition/partition.ts';
-import { deletedContainersIn, scheduleDeletedContainer } from '../blob/deleted-containers.ts';
+import { scheduleDeletedContainer } from '../blob/deleted-containers.ts';
 import { scheduleContainerDeletion, txQueueKey } from '../blob/rows.ts';
+import { deletedNamesIn, type RestorableService } from '../common/deleted-names.ts';
 import { decodeName, namesIn, propertiesKey, type ServiceName } from '../common/names.ts';
 import type { AccountId, Storage } from '../common/storage.ts';
+import { scheduleDeletedShare } from '../file/deleted-shares.ts';
+import { scheduleShareDeletion } from '../file/share-deletion.ts';
 import { scheduleQueueDeletion } from '../queue/rows.ts';
 import { scheduleTableDeletion } from '../table/rows.ts';
 
@@ -17,15 +20,22 @@ const deletionByService: Readonly<Record<ServiceName, ScheduleDeletion>> = {
   blob: (tx, account, name) => scheduleContainerDeletion(tx, account, decodeName(name)),
   queue: (tx, account, name) => scheduleQueueDeletion(tx, account, decodeName(name)),
   table: (tx, account, name) => scheduleTableDeletion(tx, account, decodeName(name)),
+  file: (tx, account, name) => scheduleShareDeletion(tx, { account, id: decodeName(name) }),
 };
 
-/** Removes every container, leased or not, every queue and table, and the service properties. */
+/** Likewise, of everything under the id of a soft-deleted name. */
+const deletionOfDeleted: Readonly<Record<RestorableService, ScheduleDeletion>> = {
+  blob: scheduleDeletedContainer,
+  file: scheduleDeletedShare,
+};
+
+/** Removes every container and share, leased or not, every queue and table, and the service properties. */
 export async function emptyAccount(storage: Pick<Storage, 'partition' | 'account' | 'sweeper'>): Promise<void> {
   const { partition, account, sweeper } = storage;
   for (const [service, schedule] of Object.entries(deletionByService) as [ServiceName, ScheduleDeletion][]) {
     while (await emptySlice(storage, service, schedule));
   }
-  while (await emptyDeletedSlice(storage));
+  for (const service of ['blob', 'file'] as const) while (await emptyDeletedSlice(storage, service));
   await partition.transact(txQueueKey(account), async (tx) => {
     for (const { key } of await tx.scan(keysUnder([account, 's']), SLICE)) tx.remove(key);
   });
@@ -49,10 +59,13 @@ async function emptySlice(
   return value;
 }
 
-async function emptyDeletedSlice({ partition, account }: Pick<Storage, 'partition' | 'account'>): Promise<boolean> {
+async function emptyDeletedSlice(
+  { partition, account }: Pick<Storage, 'partition' | 'account'>,
+  service: RestorableService,
+): Promise<boolean> {
   const { value } = await partition.transact(txQueueKey(account), async (tx) => {
-    const rows = await tx.scan(deletedContainersIn(account), SLICE);
-    for (const row of rows) scheduleDeletedContainer(tx, account, row);
+    const rows = await tx.scan(deletedNamesIn(account, service), SLICE);
+    for (const row of rows) deletionOfDeleted[service](tx, account, row);
     return rows.length > 0;
   });
   return value;

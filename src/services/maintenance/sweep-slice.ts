@@ -31,6 +31,8 @@ import { expireDeletedState, removeDeletedState } from '../blob/soft-delete.ts';
 import { updateTagIndex } from '../blob/tag-index.ts';
 import { decodeDeletion, keyPrefixesIn } from '../common/deletions.ts';
 import type { AccountId } from '../common/storage.ts';
+import { expireDeletedShare } from '../file/deleted-shares.ts';
+import { sweepShare } from '../file/sweep-share.ts';
 
 export interface SweepContext {
   readonly partition: Partition;
@@ -68,6 +70,8 @@ function sweepEntry({ content }: SweepContext, tx: Transaction, account: Account
   switch (deletion.kind) {
     case 'container':
       return sweepContainer(content, tx, account, BigInt(deletion.container));
+    case 'share':
+      return sweepShare(tx, { account, content }, BigInt(deletion.share));
     case 'snapshots':
       return settleMarkSlice(tx, content, account, BigInt(deletion.container), deletion.blob);
     case 'stage': {
@@ -97,7 +101,8 @@ async function sweepContainer(
 ): Promise<boolean> {
   const copies = await tx.scanUnchecked(runningCopiesIn(account, id), { limit: SLICE_ROWS });
   for (const row of copies) {
-    content.discardContent(tx, account, decodeRunningCopy(row).content);
+    const copy = decodeRunningCopy(row);
+    if (!copy.inPlace) content.discardContent(tx, account, copy.content);
     tx.remove(row.key);
   }
   const blobPrefix = blobKeyPrefix(account, id, '');
@@ -178,7 +183,8 @@ export async function expireEntry(context: SweepContext, account: AccountId, ind
     await partition.transact(indexRow.key, (tx) => expireDeletedState(tx, content, account, indexRow));
     return;
   }
-  return (kind === 'container' ? expireDeletedContainer : expireUncommitted)(partition, account, indexRow);
+  const expire = { container: expireDeletedContainer, share: expireDeletedShare }[String(kind)] ?? expireUncommitted;
+  return expire(partition, account, indexRow);
 }
 
 async function expireUncommitted(partition: Partition, account: AccountId, indexRow: Row): Promise<void> {

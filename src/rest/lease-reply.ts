@@ -1,5 +1,5 @@
 /** Lease properties in headers and XML; the duration is shown only while the lease is held. */
-import type { Lease, LeaseState } from '../../rules/lease.ts';
+import type { Lease, LeaseState } from '../rules/lease.ts';
 
 export function leaseStatus(state: LeaseState): string {
   return state === 'leased' || state === 'breaking' ? 'locked' : 'unlocked';

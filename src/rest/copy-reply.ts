@@ -1,7 +1,7 @@
 /** The state of a copy in headers and XML. */
-import { formatRfc1123 } from '../../base/time.ts';
-import { escapeXml } from '../../base/xml.ts';
-import type { CopyState } from '../../services/blob/rows.ts';
+import { formatRfc1123 } from '../base/time.ts';
+import { escapeXml } from '../base/xml.ts';
+import type { CopyState } from '../rules/copy-state.ts';
 
 /** Their names in headers and in XML, in the order of a list. */
 const FIELDS = [

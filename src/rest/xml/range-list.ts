@@ -1,4 +1,4 @@
-/** The XML of Get Page Ranges, and its markers, which have Azure's form: the byte at which the next page of the list begins. */
+/** The XML of Get Page Ranges and List Ranges, and its markers, which have Azure's form: the byte at which the next page of the list begins. */
 import type { Reader } from '../operation.ts';
 import { invalidQuery, reader } from '../params.ts';
 
@@ -9,20 +9,25 @@ export interface ListedRange {
   readonly isWritten?: boolean | undefined;
 }
 
-export function pageRangeElements(ranges: readonly ListedRange[]): Buffer {
+export function rangeElements(ranges: readonly ListedRange[], writtenName: 'PageRange' | 'Range'): Buffer {
   let xml = '';
   for (const { from, to, isWritten = true } of ranges) {
-    const name = isWritten ? 'PageRange' : 'ClearRange';
+    const name = isWritten ? writtenName : 'ClearRange';
     xml += `<${name}><Start>${from}</Start><End>${to - 1}</End></${name}>`;
   }
   return Buffer.from(xml);
 }
 
 /** @param isPaged the answer has a marker, even if nothing follows */
-export function pageListXml(parts: readonly Buffer[], next: number | undefined, isPaged: boolean): Buffer[] {
+export function rangeListXml(
+  root: 'PageList' | 'Ranges',
+  parts: readonly Buffer[],
+  next: number | undefined,
+  isPaged: boolean,
+): Buffer[] {
   const marker = next === undefined ? '' : formatMarker(next);
   const end = isPaged || next !== undefined ? `<NextMarker>${marker}</NextMarker>` : '';
-  return [Buffer.from('<PageList>'), ...parts, Buffer.from(`${end}</PageList>`)];
+  return [Buffer.from(`<${root}>`), ...parts, Buffer.from(`${end}</${root}>`)];
 }
 
 /** `2!16!` and, in base64, `000004!1024!`: each part has its length before it. */
@@ -35,7 +40,7 @@ function formatMarker(start: number): string {
 const MARKER = /^2!(\d{1,3})!([A-Za-z0-9+/=]{1,80})$/;
 const PART = /^(\d{6})!(\d{1,15})!$/;
 
-export const pageListMarker: Reader<number | undefined> = reader(({ query }) => {
+export const rangeListMarker: Reader<number | undefined> = reader(({ query }) => {
   const { marker } = query;
   if (marker === undefined || marker === '') return undefined;
   const [, length, part = ''] = MARKER.exec(marker) ?? [];

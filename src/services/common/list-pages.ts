@@ -3,9 +3,11 @@ import { nextSlice } from '../../base/time-slices.ts';
 import { encodeKeyText, type Key, keyAfter, prefixEnd, type Range } from '../../partition/keys.ts';
 import type { Timestamp } from '../../partition/partition.ts';
 import { BLOB_NAME_MAX } from '../../rules/names.ts';
-import { createSliceBuffer } from '../common/slices.ts';
-import { fail } from './errors.ts';
-import type { RowStream, StreamRange } from './list-streams.ts';
+import { commonErrors, errorFactory } from './errors.ts';
+import type { RowStream, StreamRange } from './row-streams.ts';
+import { createSliceBuffer } from './slices.ts';
+
+const fail = errorFactory(commonErrors);
 
 const PAGE_MAX = 5_000;
 /** The XML of a slice stays below 128 KiB: a longer string is allocated separately, and costs twice as much. */

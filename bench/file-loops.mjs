@@ -1,0 +1,109 @@
+/** Client loops of shares, as in blob-loops.mjs. The loops on blobs beside them do the same with as many bytes. */
+import { randomBytes } from 'node:crypto';
+import { nameOf, SIGNED_AHEAD } from './blob-loops.mjs';
+import { account, connect, maker } from './http-client.mjs';
+
+/** Since this version Create File takes the bytes of a file. */
+const SINCE = '2026-02-06';
+const SMALL = 4_096;
+const small = 'x'.repeat(SMALL);
+const fileOf = (bytes) => ({ 'x-ms-type': 'file', 'x-ms-content-length': String(bytes), 'x-ms-version': SINCE });
+
+/** How both services write 4 KiB, and what they answer to a delete. */
+const writes = {
+  files: maker('PUT', { headers: fileOf(SMALL), body: small }),
+  blobs: maker('PUT', { headers: { 'x-ms-blob-type': 'BlockBlob' }, body: small }),
+};
+
+export const fileLoops = {
+  /** New names, one after another over all rounds. */
+  putSmall({ of, parent, run }) {
+    const make = writes[of];
+    const signed = Array.from({ length: SIGNED_AHEAD }, (_, number) => make(`/${parent}/${run}-${number}`));
+    let next = 0;
+    return () => (timed) => {
+      const request = signed[next] ?? make(`/${parent}/${run}-${next}`);
+      next++;
+      return timed(request, 201);
+    };
+  },
+
+  /** Each name once, for `getSmall`. */
+  fillSmall({ of, parent, keys }) {
+    let next = 0;
+    return () => (timed) => timed(writes[of](`/${parent}/${nameOf(next++ % keys)}`), 201);
+  },
+
+  getSmall({ parent, keys }) {
+    const make = maker('GET');
+    const signed = Array.from({ length: keys }, (_, number) => make(`/${parent}/${nameOf(number)}`));
+    let next = 0;
+    return () => (timed) => timed(signed[next++ % keys], 200);
+  },
+
+  /** Each name is written before, outside of the measured time. */
+  deleteSmall({ of, parent, run }) {
+    const remove = maker('DELETE');
+    let next = 0;
+    return () => async (timed, _note, _record, send) => {
+      const path = `/${parent}/${run}-${next++}`;
+      await send(writes[of](path), 201);
+      await timed(remove(path), 202);
+    };
+  },
+
+  /** One file by ranges, several at a time: one operation. */
+  uploadFile({ parent, run, ports, bytes, rangeBytes, parallel }) {
+    const range = randomBytes(rangeBytes);
+    const headers = { 'x-ms-type': 'file', 'x-ms-content-length': String(bytes) };
+    let next = 0;
+    return () => {
+      const connections = Promise.all(Array.from({ length: parallel }, () => connect(ports[0])));
+      return async (_timed, _note, record, send) => {
+        const path = `/${parent}/${run}-${next++}`;
+        const started = performance.now();
+        await send(maker('PUT', { headers })(path), 201);
+        let from = 0;
+        await Promise.all(
+          (await connections).map(async (connection) => {
+            while (from < bytes) {
+              const at = from;
+              from += rangeBytes;
+              const { status, body } = await connection.send(putRange(at, range)(path));
+              if (status !== 201) throw new Error(`${status} ${body}`);
+            }
+          }),
+        );
+        record(performance.now() - started);
+      };
+    };
+  },
+
+  /** Page after page, then from the beginning. */
+  listFiles({ parent }) {
+    let marker = '';
+    return () => async (timed, note) => {
+      const query = { comp: 'list', restype: 'directory', maxresults: '5000', ...(marker && { marker }) };
+      const { body, bytes } = await timed(maker('GET', { query })(`/${parent}`), 200, true);
+      note('bytes', bytes);
+      marker = /<NextMarker>([^<]*)<\/NextMarker>/.exec(body.subarray(-4_096).latin1Slice())?.[1] ?? '';
+    };
+  },
+
+  /** There and back. */
+  renameDirectory({ parent, directory }) {
+    let name = directory;
+    return () => async (timed) => {
+      const to = name === directory ? `${directory}-moved` : directory;
+      const headers = { 'x-ms-file-rename-source': `http://127.0.0.1/${account}/${parent}/${name}` };
+      const query = { restype: 'directory', comp: 'rename' };
+      await timed(maker('PUT', { headers, query })(`/${parent}/${to}`), 200);
+      name = to;
+    };
+  },
+};
+
+function putRange(from, bytes) {
+  const headers = { 'x-ms-range': `bytes=${from}-${from + bytes.length - 1}`, 'x-ms-write': 'update' };
+  return maker('PUT', { headers, query: { comp: 'range' }, bytes });
+}

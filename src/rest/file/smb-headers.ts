@@ -1,0 +1,87 @@
+/** The headers x-ms-file-* of SMB properties, in requests and in answers. */
+import { formatIso7 } from '../../base/time.ts';
+import type { NodeKind } from '../../rules/file/attributes.ts';
+import type { PermissionFormat } from '../../rules/file/permission.ts';
+import { fail } from '../../services/file/errors.ts';
+import type { Node } from '../../services/file/node-rows.ts';
+import {
+  parsePermissionFormat,
+  parsePermissionKey,
+  parseSmb,
+  type SentSmb,
+  SMB_HEADERS,
+  type SmbOperation,
+} from '../../services/file/smb-input.ts';
+import { type AskedSmb, formatAttributes } from '../../services/file/smb-properties.ts';
+import type { Reader, Request } from '../operation.ts';
+import { reader } from '../params.ts';
+import type { Reply } from '../reply.ts';
+
+/** The version that brought SMB properties, and the one since which a client need not send them. */
+const SINCE = '2019-02-02';
+const OPTIONAL_SINCE = '2021-06-08';
+const REQUIRED = ['attributes', 'creation', 'lastWrite'] as const;
+const NAMES = Object.entries(SMB_HEADERS) as [keyof SentSmb, string][];
+
+/** Create Directory and Create File. */
+export const newSmb = (kind: NodeKind) => smbReader(kind, 'create', true);
+
+/** Set Directory Properties and Set File Properties. */
+export const changedSmb = (kind: NodeKind) => smbReader(kind, 'change', true);
+
+/** Rename Directory and Rename File: what is not named stays, in every version. */
+export const renamedSmb = (kind: NodeKind) => smbReader(kind, 'change', false);
+
+/** Copy File: what is not named is that of a new file. */
+export const copiedSmb = smbReader('file', 'copy', false);
+
+export const permissionKeyHeader: Reader<string> = reader((request) => {
+  const key = parsePermissionKey(readSent(request));
+  if (key === undefined) throw fail('MissingRequiredHeader', { HeaderName: SMB_HEADERS.permissionKey });
+  return key;
+});
+
+export const permissionFormatHeader: Reader<PermissionFormat | undefined> = reader((request) =>
+  parsePermissionFormat(readSent(request)),
+);
+
+/** Versions that do not know SMB properties have none. */
+export function smbHeaders(node: Node, { version }: Pick<Request, 'version'>): Reply['headers'] {
+  if (isBefore(version, SINCE)) return undefined;
+  return {
+    [SMB_HEADERS.attributes]: formatAttributes(node.attributes),
+    [SMB_HEADERS.creation]: formatIso7(node.times.creation),
+    [SMB_HEADERS.lastWrite]: formatIso7(node.times.lastWrite),
+    [SMB_HEADERS.change]: formatIso7(node.times.change),
+    [SMB_HEADERS.permissionKey]: node.permission,
+    'x-ms-file-id': node.id.toString(),
+    'x-ms-file-parent-id': node.parent.toString(),
+  };
+}
+
+function smbReader(kind: NodeKind, operation: SmbOperation, isRequired: boolean): Reader<AskedSmb> {
+  return reader((request) => {
+    const sent = readSent(request);
+    if (isRequired && !isBefore(request.version, SINCE) && isBefore(request.version, OPTIONAL_SINCE)) checkSent(sent);
+    return parseSmb(sent, kind, operation);
+  });
+}
+
+function readSent({ headers }: Request): SentSmb {
+  const sent: { -readonly [Name in keyof SentSmb]?: string | undefined } = {};
+  // Microsoft's SDKs send empty headers for what they do not set.
+  for (const [name, header] of NAMES) sent[name] = String(headers[header] ?? '') || undefined;
+  return sent as SentSmb;
+}
+
+function checkSent(sent: SentSmb): void {
+  const permission = sent.permissionKey === undefined ? 'permission' : 'permissionKey';
+  for (const name of [permission, ...REQUIRED] as const) {
+    if (sent[name] === undefined) throw fail('MissingRequiredHeader', { HeaderName: SMB_HEADERS[name] });
+  }
+}
+
+/** A request without a version counts as one of the newest. */
+function isBefore(version: string, since: string): boolean {
+  return version !== '' && version < since;
+}

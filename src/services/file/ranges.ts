@@ -1,0 +1,137 @@
+/** Put Range: bytes are written or cleared in one commit. */
+import type { ByteRange } from '../../content/ranges/range-maps.ts';
+import type { ContentId } from '../../content/rows.ts';
+import type { Snapshot, Transaction } from '../../partition/partition.ts';
+import {
+  type LastWriteMode,
+  PUT_RANGE_BYTES_MAX,
+  parseLastWriteMode,
+  parseWriteRange,
+} from '../../rules/file/ranges.ts';
+import { leaseAfterWrite } from '../../rules/lease.ts';
+import { type StagedBytes, withStagedBytes } from '../common/staged-bytes.ts';
+import type { Storage } from '../common/storage.ts';
+import type { SentContent } from '../common/upload.ts';
+import { fail } from './errors.ts';
+import { type BytesChanged, clearBytes, writeBytes } from './file-content.ts';
+import type { FileInput } from './files.ts';
+import { checkPath, type FoundFile, pathQueueKey, resolveFile, updateNode } from './namespace.ts';
+import type { File, NodeTimes } from './node-rows.ts';
+import { checkFileLease, checkNoPendingCopy, checkNotReadOnly, parseLeaseId } from './request-checks.ts';
+
+export { FILE_BYTES_MAX, PUT_RANGE_BYTES_MAX } from '../../rules/file/ranges.ts';
+
+export interface WriteRangeInput extends FileInput {
+  /** As sent. */
+  readonly range: string;
+  /** As sent: whether the time of the last write changes. */
+  readonly lastWrite: string | undefined;
+  /** In versions before 2021-06-08 a write changes no time but Last-Modified. */
+  readonly keepsTimes: boolean;
+}
+
+export interface PutRangeInput extends WriteRangeInput {
+  readonly body: SentContent;
+}
+
+/** A request that is well-formed. */
+export interface CheckedWrite {
+  readonly range: ByteRange;
+  /** Undefined: no time is changed. */
+  readonly mode: LastWriteMode | undefined;
+}
+
+/** For Expect: 100-continue: fails as Put Range would, before the body is sent. */
+export async function precheckPutRange(storage: Storage, input: WriteRangeInput): Promise<void> {
+  const { range } = checkPutRange(input);
+  const path = checkPath(input);
+  await storage.partition.read(async (at) => {
+    const { node } = await resolveFile(at, storage, input.share, path);
+    checkWritable(at, node, input, range);
+  });
+}
+
+export async function putRange(storage: Storage, input: PutRangeInput) {
+  const write = checkPutRange(input);
+  const { from, to } = write.range;
+  const { body } = input;
+  if (body.length !== to - from)
+    throw fail('InvalidHeaderValue', { HeaderName: 'Content-Length', HeaderValue: String(body.length) });
+  const look = async () => {
+    await precheckPutRange(storage, input);
+    return from;
+  };
+  return withStagedBytes(storage, { body, wantsMd5: true }, look, (bytes) => commitRange(storage, input, write, bytes));
+}
+
+/** One commit that writes the bytes. */
+export function commitRange(storage: Storage, input: FileInput, write: CheckedWrite, bytes: StagedBytes) {
+  const { from } = write.range;
+  return changeBytes(storage, input, write, (tx, { share, node }, newId) =>
+    writeBytes(tx, storage, share, node, { from, bytes, newId }),
+  );
+}
+
+/** A range of any length is one commit. */
+export async function clearFileRange(storage: Storage, input: WriteRangeInput) {
+  const write = checkWriteInput(input);
+  return changeBytes(storage, input, write, (tx, { share, node }, newId) =>
+    clearBytes(tx, storage, share, node, write.range, newId),
+  );
+}
+
+async function changeBytes(
+  storage: Storage,
+  input: FileInput,
+  { range, mode }: CheckedWrite,
+  change: (tx: Transaction, target: FoundFile, newId: ContentId) => Promise<BytesChanged>,
+): Promise<{ readonly file: File }> {
+  const { account, content, partition, sweeper } = storage;
+  const path = checkPath(input);
+  const newId = content.newId();
+  const { value } = await content.ranges.withRoom(account, () =>
+    partition.transact(pathQueueKey(storage, input, path), async (tx) => {
+      const target = await resolveFile(tx, storage, input.share, path);
+      const { share, node } = target;
+      checkWritable(tx, node, input, range);
+      const { record, needsSweep } = await change(tx, target, newId);
+      const lease = leaseAfterWrite(node.lease, tx.now);
+      // The state of a copy ends with the first change.
+      const next = { ...record, lease, copy: undefined, times: timesAfterWrite(tx, node, mode) };
+      return { file: updateNode(tx, share, node, next), needsSweep };
+    }),
+  );
+  if (value.needsSweep) sweeper.wake();
+  return { file: value.file };
+}
+
+function timesAfterWrite({ now }: Transaction, { times }: File, mode: CheckedWrite['mode']): NodeTimes {
+  if (!mode) return times;
+  return { ...times, change: now, ...(mode === 'now' && { lastWrite: now }) };
+}
+
+/** Of a write whose bytes come with it. */
+export function checkPutRange(input: WriteRangeInput): CheckedWrite {
+  const write = checkWriteInput(input);
+  if (write.range.to - write.range.from > PUT_RANGE_BYTES_MAX)
+    throw fail('RequestBodyTooLarge', { MaxLimit: String(PUT_RANGE_BYTES_MAX) });
+  return write;
+}
+
+function checkWriteInput({ range: text, lastWrite, keepsTimes }: WriteRangeInput): CheckedWrite {
+  const range = parseWriteRange(text);
+  if (!range) throw fail('InvalidHeaderValue', { HeaderName: 'x-ms-range', HeaderValue: text });
+  if (keepsTimes) return { range, mode: undefined };
+  const mode = parseLastWriteMode(lastWrite);
+  if (!mode)
+    throw fail('InvalidHeaderValue', { HeaderName: 'x-ms-file-last-write-time', HeaderValue: String(lastWrite) });
+  return { range, mode };
+}
+
+/** A write never makes a file longer. */
+function checkWritable(at: Snapshot, file: File, { leaseId }: FileInput, { to }: ByteRange): void {
+  checkFileLease(at, file, parseLeaseId(leaseId), 'write');
+  checkNotReadOnly(file);
+  checkNoPendingCopy(file);
+  if (to > file.length) throw fail('InvalidRange');
+}

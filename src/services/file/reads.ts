@@ -1,0 +1,89 @@
+/** Get File and List Ranges. */
+import type { ByteRange } from '../../content/ranges/range-maps.ts';
+import type { Snapshot } from '../../partition/partition.ts';
+import { parseRange, resolveRange } from '../../rules/byte-ranges.ts';
+import { SECTOR_BYTES, sectorsAround } from '../../rules/file/ranges.ts';
+import { leaseState } from '../../rules/lease.ts';
+import { emitRanges, HASHED_RANGE_MAX, openBytes } from '../common/content-reads.ts';
+import type { Storage } from '../common/storage.ts';
+import { fail } from './errors.ts';
+import { readFileMap } from './file-content.ts';
+import type { FileInput } from './files.ts';
+import { checkPath, type FoundFile, pathQueueKey, resolveFile } from './namespace.ts';
+import type { File } from './node-rows.ts';
+import { checkFileLease, parseLeaseId } from './request-checks.ts';
+
+export interface ReadFileInput extends FileInput {
+  /** As sent. */
+  readonly range: string | undefined;
+}
+
+/** Whatever is written meanwhile, the bytes are those of one state of the file. */
+export async function downloadFile(
+  storage: Storage,
+  input: ReadFileInput & { readonly rangeMd5: boolean | undefined },
+) {
+  const { range: text, rangeMd5 } = input;
+  if (rangeMd5 && text === undefined)
+    throw fail('InvalidHeaderValue', { HeaderName: 'x-ms-range-get-content-md5', HeaderValue: 'true' });
+  const path = checkPath(input);
+  const queueKey = pathQueueKey(storage, input, path);
+  const hash = rangeMd5 ? { md5: true } : undefined;
+  const { hashed, ...found } = await openBytes(storage, queueKey, hash, async (at, plan) => {
+    const { share, node: file } = await findReadable(at, storage, input);
+    const range = requestedRange(file, text);
+    const from = range?.from ?? 0;
+    const to = range ? range.to + 1 : file.length;
+    if (rangeMd5 && to - from > HASHED_RANGE_MAX) throw fail('OutOfRangeInput');
+    const map = await readFileMap(at, storage, share, file);
+    const isPlanned = await plan(at, map, undefined, { from, to });
+    return { file, leaseState: leaseState(file.lease, at.now), range, from, to, length: to - from, isPlanned };
+  });
+  return { ...found, rangeMd5: hashed?.md5 };
+}
+
+function requestedRange(file: File, text: string | undefined) {
+  const requested = text === undefined ? undefined : parseRange(text);
+  const range = requested && resolveRange(requested, file.length);
+  if (range === 'InvalidRange') throw fail('InvalidRange').withHeaders({ 'Content-Range': `bytes */${file.length}` });
+  return range;
+}
+
+export interface ListRangesInput extends ReadFileInput {
+  /** The byte at which a page of the list begins. */
+  readonly start: number | undefined;
+  readonly resultsMax: number;
+}
+
+/**
+ * The sectors that were written and not cleared, in order; neighbours are one range.
+ * @param emit gets them in slices: there may be millions
+ * @returns the file, and where the next page of the list begins; undefined: it is complete
+ */
+export async function listRanges(
+  storage: Storage,
+  input: ListRangesInput,
+  emit: (ranges: readonly ByteRange[]) => void,
+): Promise<{ file: File; next: number | undefined }> {
+  const { account, content, partition } = storage;
+  return partition.read(async (at) => {
+    const { share, node: file } = await findReadable(at, storage, input);
+    const map = await readFileMap(at, storage, share, file);
+    const ranges = content.ranges.list(at, account, map, undefined, listedSectors(file, input), { unit: SECTOR_BYTES });
+    const withinFile = (each: ByteRange): ByteRange => ({ from: each.from, to: Math.min(each.to, file.length) });
+    return { file, next: await emitRanges(ranges, input.resultsMax, (some) => emit(some.map(withinFile))) };
+  });
+}
+
+function listedSectors(file: File, { range: text, start = 0 }: ListRangesInput): ByteRange {
+  // SDKs ask for the range from byte 0 on, which an empty file does not have.
+  const range = file.length === 0 ? undefined : requestedRange(file, text);
+  const sectors = sectorsAround(range ?? { from: 0, to: file.length - 1 });
+  return { from: Math.max(sectors.from, start), to: sectors.to };
+}
+
+async function findReadable(at: Snapshot, storage: Storage, input: FileInput): Promise<FoundFile> {
+  const found = await resolveFile(at, storage, input.share, checkPath(input));
+  checkFileLease(at, found.node, parseLeaseId(input.leaseId), 'read');
+  return found;
+}

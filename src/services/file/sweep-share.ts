@@ -1,0 +1,28 @@
+/** The removal of all rows of a deleted share, in slices. Without its name no write can add rows, so unchecked scans are enough. */
+import { decodeKey } from '../../partition/keys.ts';
+import type { Transaction } from '../../partition/partition.ts';
+import { decodeNode } from './node-rows.ts';
+import { type FileContents, releaseFileContent } from './release-content.ts';
+import { entriesIn, nodesIn, permissionsIn, type ShareId, timesIn, usageIn } from './rows.ts';
+
+/** Each may release a content, which is a few rows more. */
+const SLICE_NODES = 100;
+const SLICE_BARE_ROWS = 500;
+
+/** One slice; true: nothing is left. */
+export async function sweepShare(tx: Transaction, contents: FileContents, id: ShareId): Promise<boolean> {
+  const share = { account: contents.account, id };
+  const nodes = await tx.scanUnchecked(nodesIn(share), { limit: SLICE_NODES });
+  for (const row of nodes) {
+    const node = decodeNode(decodeKey(row.key).at(-1) as bigint, row);
+    if (node.kind === 'file') await releaseFileContent(tx, contents, node);
+    tx.remove(row.key);
+  }
+  if (nodes.length > 0) return false;
+  for (const rangeOf of [entriesIn, timesIn, permissionsIn, usageIn]) {
+    const rows = await tx.scanUnchecked(rangeOf(share), { limit: SLICE_BARE_ROWS });
+    for (const { key } of rows) tx.remove(key);
+    if (rows.length > 0) return false;
+  }
+  return true;
+}

@@ -1,0 +1,48 @@
+/** Linearizability of files: answers to sixteen clients of a server as users run it, checked against the model of a blob. */
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { restartableServer, root, type Server, startServers, stopServers } from '../support/restartable-servers.ts';
+import { report } from './explain.ts';
+import { type More, record } from './load.ts';
+import { type Bug, planted, temporaryFolder } from './planted-bugs.ts';
+
+async function load(work: (more: More, server: Server) => Promise<void>, copy = root) {
+  const server = restartableServer(['--location', temporaryFolder(), '--filePort', '0'], copy);
+  onTestFinished(() => stopServers([server]));
+  await startServers([server]);
+  const seed = Date.now() % 2 ** 31;
+  return report(await record({ servers: [server], seed, files: true }, (more) => work(more, server)));
+}
+
+describe('The history of sixteen clients on files', { timeout: 120_000 }, () => {
+  it('is linearizable, even when the server is killed and restarted', async () => {
+    const violations = await load(async (more, server) => {
+      for (let times = 0; times < 2; times++) {
+        await more(400);
+        await server.kill();
+        await server.start();
+      }
+      await more(400);
+    });
+    expect(violations).toEqual([]);
+  });
+
+  const bugs: Bug[] = [
+    {
+      title: 'when a lease is not asked for its id',
+      file: 'services/file/request-checks.js',
+      find: /if \(verdict !== 'proceed'\)\s+throw fail\(LEASE_CODES\[verdict\]\);/,
+      replace: "if (verdict === 'LeaseNotPresent') throw fail(LEASE_CODES[verdict]);",
+    },
+    {
+      title: 'when a file that is replaced keeps its bytes',
+      file: 'services/file/files.js',
+      find: /contentId, content, metadata \}/,
+      replace: 'contentId: node?.contentId ?? contentId, content, metadata }',
+    },
+  ];
+  for (const bug of bugs) {
+    it(`shows it ${bug.title}`, async () => {
+      expect(await load((more) => more(800), planted(bug))).not.toEqual([]);
+    });
+  }
+});
