@@ -77,7 +77,7 @@ export interface ContentStore {
    */
   completeContent(tx: Transaction, account: AccountId, id: ContentId, length: number): void;
   /** Such a content will not be completed: the sweeper removes its pages. */
-  discardContent(tx: Transaction, account: AccountId, id: ContentId): void;
+  discardContent(tx: Transaction, account: AccountId, id: ContentId, kind?: Content['kind']): void;
   increfContent(tx: Transaction, account: AccountId, id: ContentId): Promise<void>;
   /** At 0 references the content goes into the deletion queue. */
   decrefContent(tx: Transaction, account: AccountId, id: ContentId): Promise<void>;

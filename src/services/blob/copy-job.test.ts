@@ -1,23 +1,26 @@
 /** Running copies as rows: who runs them, what they leave when they end, and what a process that was stopped leaves to the next. */
 import { describe, expect, it } from 'vitest';
 import { ACCOUNT, CONTAINER, openWorld } from '../../../test/support/blob-storage.ts';
+import { localSources } from '../../../test/support/local-sources.ts';
 import { createChunkChecker } from '../../content/chunk-check.ts';
 import { epochKey } from '../../content/rows.ts';
 import { encodeKey, type Key } from '../../partition/keys.ts';
 import { encodeValue } from '../../partition/values.ts';
 import { putAccount } from '../common/account-rows.ts';
+import { CopyJob, type JobContext } from '../common/copy-job.ts';
 import { StorageError } from '../common/errors.ts';
 import type { RemoteSources } from '../common/remote-sources.ts';
+import { decodeRunningCopy, encodeRunningCopy } from '../common/running-copies.ts';
 import type { Storage } from '../common/storage.ts';
 import { check } from '../maintenance/check.ts';
 import { getBlob, getBlobProperties } from './blobs.ts';
 import { createContainer } from './containers.ts';
 import { copyBlob } from './copies.ts';
-import { CopyJob, type JobContext } from './copy-job.ts';
+import { blobCopies } from './copy-target.ts';
 import { abortCopy } from './pending-copies.ts';
 import { putBlob } from './put-blob.ts';
 import { scheduleContainerDeletion } from './rows.ts';
-import { decodeRunningCopy, encodeRunningCopy, placeOfCopy, putProgress } from './running-copies.ts';
+import { placeOfCopy, putProgress } from './running-copies.ts';
 
 const OTHER = 8n;
 const MIB = 1 << 20;
@@ -33,7 +36,7 @@ async function open(remote?: RemoteSources) {
   );
   const started: Key[] = [];
   const copies = { start: (key: Key) => void started.push(key), wake() {} };
-  const common = { partition, content, sweeper: { wake() {} }, copies, remote };
+  const common = { partition, content, sources: localSources, sweeper: { wake() {} }, copies, remote };
   const other: Storage = { ...common, account: OTHER };
   const storage: Storage = {
     ...common,
@@ -59,13 +62,13 @@ async function open(remote?: RemoteSources) {
     async start(remoteUrl?: string): Promise<Key> {
       const source = remoteUrl
         ? { url: remoteUrl, remote: { url: remoteUrl } }
-        : { url: 'http://here/', container: 'theirs', blob: 'from' };
+        : { url: 'http://here/', service: 'blob' as const, container: 'theirs', item: 'from' };
       const rest = { sourceConditions: {}, sourceLeaseId: undefined, metadata: [] };
       await copyBlob(storage, { ...base('box', 'to'), source, ...rest });
       return started.at(-1)!;
     },
     run: (key: Key, signal = new AbortController().signal, more: Partial<JobContext> = {}) =>
-      new CopyJob({ ...context, ...more }, placeOfCopy(key), signal).run(),
+      new CopyJob({ ...context, ...more }, blobCopies.open(content, key)!, signal).run(),
     state: async () => (await getBlobProperties(storage, base('box', 'to'))).blob,
     async bytes() {
       const asked = { range: undefined, rangeMd5: undefined, rangeCrc64: undefined };

@@ -18,11 +18,11 @@ import { decodeCounter } from '../../partition/values.ts';
 import { decodeBlobRecord, parseBlobRecord } from '../blob/blob-record.ts';
 import { decodeDeletedBlob, stampInKey } from '../blob/old-rows.ts';
 import { type BlobRecord, blocksIn, decodeBlock, decodeUncommitted } from '../blob/rows.ts';
-import { decodeRunningCopy } from '../blob/running-copies.ts';
 import { decodeAccount, removedAccountId, removedAccountName } from '../common/account-rows.ts';
 import { decodeDeletedName } from '../common/deleted-names.ts';
 import { decodeDeletion, keyPrefixesIn } from '../common/deletions.ts';
 import { decodeName } from '../common/names.ts';
+import { decodeRunningCopy } from '../common/running-copies.ts';
 import type { AccountId } from '../common/storage.ts';
 import { decodeNode } from '../file/node-rows.ts';
 import type { NodeId } from '../file/rows.ts';
@@ -223,7 +223,8 @@ export function countRow(counts: ReferenceCounts, row: Row): void {
     case '$':
       usage(rest[0]).counted += decodeCounter(row);
       return;
-    case 'r': {
+    case 'r':
+    case 'R': {
       const copy = decodeRunningCopy(row);
       if (!copy.inPlace) counts.building.add(qualifiedId(account, formatId(copy.content)));
       return;
