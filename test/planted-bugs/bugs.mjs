@@ -2,9 +2,9 @@
 export const plantedBugs = [
   {
     name: 'a write under a lease needs no lease id',
-    file: 'src/services/blob/request-checks.ts',
-    find: "if (verdict !== 'proceed') throw leaseError(",
-    replace: "if (verdict === 'LeaseLost') throw leaseError(",
+    file: 'src/services/common/lease-actions.ts',
+    find: "if (verdict !== 'proceed') throw refusal(verdict);",
+    replace: "if (verdict === 'LeaseLost') throw refusal(verdict);",
     tests: ['test/end-to-end/lease-tables.test.ts'],
   },
   {
@@ -399,14 +399,14 @@ export const plantedBugs = [
   },
   {
     name: 'a list forgets startFrom after the first page',
-    file: 'src/services/blob/list-pages.ts',
+    file: 'src/services/common/list-pages.ts',
     find: '[range.from, seekName(names, startFrom),',
     replace: "[range.from, seekName(names, marker ? '' : startFrom),",
     tests: ['src/services/blob/listing.test.ts'],
   },
   {
     name: 'a list leaves out the blob that startFrom names',
-    file: 'src/services/blob/list-pages.ts',
+    file: 'src/services/common/list-pages.ts',
     find: 'if (name.length <= BLOB_NAME_MAX) return names.at(name);',
     replace: 'if (name.length <= BLOB_NAME_MAX) return keyAfter(names.at(name));',
     tests: ['src/services/blob/listing.test.ts'],
