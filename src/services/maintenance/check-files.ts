@@ -129,3 +129,13 @@ export function treeFaults({ directories, containers, deletionQueue, accounts }:
   }
   return faults;
 }
+
+/** Of shares that are not being deleted, whose files go one after the other. */
+export function usageMismatches({ usage, containers, accounts }: ReferenceCounts): string[] {
+  return [...usage].flatMap(([name, { counted, bytes }]) => {
+    const [account = '', share = ''] = name.split('/');
+    if (counted === bytes || !containers.has(qualifiedId(account, `file ${share}`))) return [];
+    const owner = accounts.get(BigInt(account)) ?? account;
+    return [`share ${share} of ${owner}: it counts ${counted} bytes in use and its files have ${bytes}`];
+  });
+}

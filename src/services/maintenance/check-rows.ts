@@ -25,7 +25,7 @@ import { decodeRunningCopy } from '../common/running-copies.ts';
 import { decodeNode } from '../file/node-rows.ts';
 import { decodeMessage } from '../queue/message-rows.ts';
 import { decodeEntityProperties, entityFromRow } from '../table/entity-rows.ts';
-import { checkShareRow, treeFaults } from './check-files.ts';
+import { checkShareRow, treeFaults, usageMismatches } from './check-files.ts';
 import { checkBlobContent, checkDeletedState, checkRetention, checkSnapshot, hasState } from './check-old-states.ts';
 import { checkHeld, checkMapPage, checkOlderPage, checkRangesContent } from './check-ranges.ts';
 import { type ContentCount, qualifiedId, type ReferenceCounts } from './check-refcounts.ts';
@@ -229,6 +229,7 @@ export function counterMismatches(counts: ReferenceCounts): string[] {
     ...queueCountMismatches(counts),
     ...tagCountMismatches(counts),
     ...treeFaults(counts),
+    ...usageMismatches(counts),
   ];
 }
 
