@@ -133,6 +133,8 @@ export interface ContentRead {
     from: number,
     to: number,
   ): Promise<{ readonly isComplete: boolean }>;
+  /** What `planRanges` has found, if it is short and all of it was in rows; it is valid after the end of the read. */
+  readonly inMemory: Buffer | undefined;
   /** Called once, at the end of the read. */
   onEnd(fn: () => void): void;
   /**

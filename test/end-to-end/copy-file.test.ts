@@ -234,6 +234,13 @@ onEveryEngine(
         await expectRefusal(to.uploadRangeFromURL(url, 0, 0, 5, same), 412, 'ConditionNotMet');
         await to.uploadRangeFromURL(url, 0, 0, 5, { sourceConditions: { sourceIfMatchCrc64: xMsContentCrc64! } });
       });
+
+      it('judges the length of the source before the range of the file', async () => {
+        const source = await signed(await newFile(Buffer.alloc(1_024)));
+        const short = await newFile(Buffer.alloc(1_024));
+        await expectRefusal(short.uploadRangeFromURL(source, 0, 0, 1_025), 409, 'CannotVerifyCopySource');
+        await expectRefusal(short.uploadRangeFromURL(source, 0, 1_000, 1_024), 416, 'InvalidRange');
+      });
     });
 
     describe('A file', () => {

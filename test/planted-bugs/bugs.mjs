@@ -766,4 +766,40 @@ export const plantedBugs = [
     replace: '',
     tests: ['src/services/maintenance/check-files.test.ts'],
   },
+  {
+    name: 'a directory is renamed into itself',
+    file: 'src/services/file/rename.ts',
+    find: "    if (target.ancestors.includes(source.node.id)) throw fail('InvalidInput');\n",
+    replace: '',
+    tests: ['src/services/file/namespace-model.test.ts', '-t', 'one operation after another'],
+  },
+  {
+    name: 'a path is not checked in the commit',
+    file: 'src/services/file/namespace.ts',
+    find: 'const row = await at.get(entryKey(share, parent, folded));',
+    replace:
+      "const key = entryKey(share, parent, folded);\n    const row = 'scanUnchecked' in at ? (await (at as Transaction).scanUnchecked({ from: key, to: keyAfter(key) }, { limit: 1 }))[0] : await at.get(key);",
+    tests: ['src/services/file/namespace-model.test.ts', '-t', 'has no cycle after'],
+  },
+  {
+    name: 'a directory is deleted while a file is made in it',
+    file: 'src/services/file/directories.ts',
+    find: 'await tx.scan(entriesIn(',
+    replace: 'await tx.scanUnchecked(entriesIn(',
+    tests: ['src/services/file/namespace-model.test.ts', '-t', 'has no node in a directory'],
+  },
+  {
+    name: 'a maximum is lowered',
+    file: 'src/partition/values.ts',
+    find: "if (kind === 'max') return one > other ? one : other;",
+    replace: "if (kind === 'max') return other;",
+    tests: ['src/partition/memory/engine.test.ts'],
+  },
+  {
+    name: 'the bytes of a deleted share stay',
+    file: 'src/services/file/sweep-share.ts',
+    find: "    if (node.kind === 'file') await releaseFileContent(tx, contents, node);\n",
+    replace: '',
+    tests: ['src/services/maintenance/check-files.test.ts'],
+  },
 ];

@@ -14,7 +14,8 @@ export async function putRangeFromUrl(storage: Storage, input: PutRangeFromUrlIn
   const write = checkPutRange(input);
   const { from, to } = write.range;
   const { ifMatch, ifNoneMatch } = input.crc64Conditions;
-  await precheckPutRange(storage, input);
+  // Whether the range is in the file is judged after the length of the source, as Azure does.
+  await precheckPutRange(storage, input, { range: { from, to: from } });
   const wanted = { md5: () => false, inline: true, mapOffset: from };
   return withSource(storage, input, wanted, async (staged) => {
     const { crc64, length } = staged;
