@@ -1,6 +1,6 @@
 /**
  * npm run test:histories [-- --postgres] [--queue] [--minutes 5]: histories of sixteen clients, of blobs or of queues, on one
- * process with its own store, or on three that share PostgreSQL.
+ * process with its own store, or on three that share PostgreSQL; with --files of files, on one process.
  */
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
@@ -9,11 +9,18 @@ import { parseArgs } from 'node:util';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const { values } = parseArgs({
-  options: { postgres: { type: 'boolean' }, queue: { type: 'boolean' }, minutes: { type: 'string' } },
+  options: {
+    postgres: { type: 'boolean' },
+    queue: { type: 'boolean' },
+    files: { type: 'boolean' },
+    minutes: { type: 'string' },
+  },
 });
 const minutes = Number(values.minutes ?? 2);
 if (!(minutes >= 0)) throw new Error(`--minutes ${values.minutes} is no number of minutes.`);
-const file = `${values.queue ? 'queue-' : ''}${values.postgres ? 'postgres' : 'histories'}.test.ts`;
+if (values.files && (values.postgres || values.queue)) throw new Error('--files has no other flag beside it.');
+const of = values.queue ? 'queue-' : values.files ? 'file-' : '';
+const file = `${of}${values.postgres ? 'postgres' : 'histories'}.test.ts`;
 // Of blobs, only the histories on PostgreSQL have a long form.
 const isLong = values.postgres || values.queue;
 const { status } = spawnSync(
