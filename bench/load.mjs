@@ -3,10 +3,11 @@ import { randomUUID } from 'node:crypto';
 import { loops as blobLoops } from './blob-loops.mjs';
 import { fileLoops } from './file-loops.mjs';
 import { connect, maker } from './http-client.mjs';
+import { inPlaceLoops } from './in-place-loops.mjs';
 import { queueLoops } from './queue-loops.mjs';
 import { tableLoops } from './table-loops.mjs';
 
-const loops = { ...blobLoops, ...tableLoops, ...queueLoops, ...fileLoops };
+const loops = { ...blobLoops, ...inPlaceLoops, ...tableLoops, ...queueLoops, ...fileLoops };
 
 process.on('message', (spec) =>
   runOrder(spec).then(
@@ -37,6 +38,7 @@ async function measure(spec) {
     spec.leases = await prepareBlobs(connection, spec);
     connection.close();
   }
+  for (const request of spec.prepare ?? []) await prepare(ports[0], request);
   // Preparing requests may take longer than a server keeps an idle connection.
   const client = loops[spec.loop](spec);
   const connections = await Promise.all(
@@ -73,6 +75,13 @@ async function measure(spec) {
   if (notes.increments !== undefined) await checkCounters(connections[0], spec, notes.increments);
   for (const connection of connections) connection.close();
   return { operations: latencies.length, elapsed, ...notes, ...percentiles(latencies) };
+}
+
+/** A request that the loop needs, before the clock runs. */
+async function prepare(port, { method, path, ...more }) {
+  const connection = await connect(port);
+  await expect(connection, maker(method, more)(path), 201);
+  connection.close();
 }
 
 /** Each begins at 0; those of `underLease` have a lease that never ends. */

@@ -22,7 +22,7 @@ export async function measure(load, server, spec) {
 /** With fewer requests than these clients send in a round, V8 is still compiling. */
 const WARM_CLIENTS = 64;
 
-const WARM_LOOPS = ['put', 'get', 'insert', 'snapshot'];
+const WARM_LOOPS = ['put', 'get', 'insert', 'snapshot', 'append', 'putPage'];
 
 function warmUpOf(spec) {
   return spec.clients === 1 && WARM_LOOPS.includes(spec.loop) ? { ...spec, clients: WARM_CLIENTS } : undefined;

@@ -1,8 +1,9 @@
-/** node bench/profile.mjs put|get|list|insert|batch|consume|... [clients]: where the CPU time of Holdfast goes under one loop. */
+/** node bench/profile.mjs put|get|list|insert|batch|consume|append|putPage|... [clients]: where the CPU time of Holdfast goes under one loop. */
 import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { fileLoops } from './file-loops.mjs';
+import { createAppendBlob, createPageBlob } from './in-place-loops.mjs';
 import { measure } from './measure.mjs';
 import { queueLoops } from './queue-loops.mjs';
 import { endAll, runScript, startLoad, startServer } from './servers.mjs';
@@ -40,14 +41,20 @@ const server = await startServer('holdfast', data, [
 const load = startLoad();
 const large = { bytes: 1 << 20, keys: 16, run: 'large' };
 const more = { ...(/Counter|Lease/.test(loop) ? { blobs: 1 } : {}), ...(/Large/.test(loop) ? large : {}) };
+/** Of each run: what append and page blobs need. */
+const inPlace = (run) =>
+  ({
+    append: { appendBlobs: 1, prepare: [createAppendBlob(`/filled/${run}-0`)] },
+    putPage: { bytes: 2 ** 30, prepare: [createPageBlob(`/filled/${run}`, 2 ** 30)] },
+  })[loop];
 const tree = { of: 'files', parent: loop === 'renameDirectory' ? 'filled' : 'filled/filled', directory: 'filled' };
 const place = { container: 'filled', queue: 'filled', table: 'filled', partitions: 10, ...tree };
 const spec = { service, loop, ...place, clients, keys: BLOBS, run: 'profiled', milliseconds: MILLISECONDS, ...more };
 if (loop === 'getSmall')
   await measure(load, server, { ...spec, loop: 'fillSmall', clients: 1, milliseconds: 0, stepsMin: BLOBS });
-await measure(load, server, { ...spec, run: 'warm-up' });
+await measure(load, server, { ...spec, run: 'warm-up', ...inPlace('warm-up') });
 const from = microseconds();
-const result = await measure(load, server, spec);
+const result = await measure(load, server, { ...spec, ...inPlace(spec.run) });
 const to = microseconds();
 await load.stop();
 await server.stop();

@@ -20,6 +20,7 @@ import { limitStage } from './against-limit.mjs';
 import { oneLaneStage } from './against-one-lane.mjs';
 import { fileGrowthStage, fileStage } from './files.mjs';
 import { copyStage, deleteStage, flatStage, growthStage } from './holdfast-only.mjs';
+import { appendStage, pageRangesStage, pageSnapshotStage, putPageStage } from './in-place.mjs';
 import { order } from './measure.mjs';
 import { postgresMarkdown, postgresSettings, postgresStage } from './on-postgres.mjs';
 import { depthStage, queueGrowthStage, queueStage } from './queues.mjs';
@@ -116,6 +117,10 @@ const againstOthers = [
   oneBlobStage,
   batchStage,
   snapshotStage,
+  appendStage,
+  putPageStage,
+  pageRangesStage,
+  pageSnapshotStage,
   snapshotListStage,
   filledStage(10_000),
   filledStage(100_000),

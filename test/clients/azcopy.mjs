@@ -1,4 +1,7 @@
-/** Microsoft's azcopy: a folder up, synced, listed, down and away, copies on the server, tiers and tags, with the SAS of a container. */
+/**
+ * Microsoft's azcopy: a folder up, synced, listed, down and away, copies on the server, tiers and tags, disks as page blobs and append blobs, with
+ * the SAS of a container.
+ */
 import { randomBytes } from 'node:crypto';
 import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,6 +10,8 @@ import { debianLibraries, npm } from './install.mjs';
 import { run } from './steps.mjs';
 
 /** @typedef {import('./clients.mjs').Client} Client */
+
+const MIB = 1024 * 1024;
 
 /** @type {Client['install']} */
 export async function installAzcopy() {
@@ -25,15 +30,20 @@ export async function runAzcopy({ command, env }, { target, folder }) {
     ['below/a b+ü%25.txt', Buffer.from('odd')],
     ['large', randomBytes(20 * 1024 * 1024)],
   ]);
-  const [up, down, downAgain] = ['up', 'down', 'again'].map((name) => join(folder, name));
+  const [up, down, downAgain, disks] = ['up', 'down', 'again', 'disks'].map((name) => join(folder, name));
+  const image = Buffer.concat([randomBytes(9 * MIB), Buffer.alloc(20 * MIB), randomBytes(3 * MIB)]);
+  mkdirSync(disks);
+  for (const name of ['disk.vhd', 'image']) writeFileSync(join(disks, name), image);
   mkdirSync(join(up, 'below'), { recursive: true });
   for (const [name, bytes] of files) writeFileSync(join(up, name), bytes);
   const service = BlobServiceClient.fromConnectionString(target.connectionString);
-  const [container, other] = ['azcopy', 'other'].map((name) => service.getContainerClient(name));
-  for (const each of [container, other]) await each.create();
-  const [there, elsewhere] = await Promise.all([container, other].map(signedUrl));
+  const containers = ['azcopy', 'other', 'in-place', 'copied'].map((name) => service.getContainerClient(name));
+  const [container, other, typed, copied] = containers;
+  for (const each of containers) await each.create();
+  const [there, elsewhere, inPlace, copies] = await Promise.all(containers.map(signedUrl));
   const copy = ['copy', there, elsewhere, '--recursive', '--from-to=BlobBlob'];
   const all = [...files.keys()].sort().join(', ');
+  const names = ['disk.vhd', 'pageblob', 'appendblob'];
 
   /** @type {[string, string[], () => Promise<unknown>, unknown][]} */
   const steps = [
@@ -87,6 +97,44 @@ export async function runAzcopy({ command, env }, { target, folder }) {
       'syncs on the server',
       ['sync', there, elsewhere.replace('?', '/synced?'), '--from-to=BlobBlob'],
       async () => (await namesIn(other)).includes('synced/large'),
+      true,
+    ],
+    [
+      'makes a page blob of a .vhd, and writes only what is not zero',
+      ['copy', join(disks, 'disk.vhd'), inPlace, '--from-to=LocalBlob'],
+      async () => {
+        const blob = typed.getPageBlobClient('disk.vhd');
+        const { pageRange } = await blob.getPageRanges();
+        const { blobType, contentLength } = await blob.getProperties();
+        const written = (pageRange ?? []).reduce((sum, { count }) => sum + Number(count), 0);
+        return `${blobType} ${contentLength === image.length} ${written <= 16 * MIB}`;
+      },
+      'PageBlob true true',
+    ],
+    ...['PageBlob', 'AppendBlob'].map((type) => {
+      const name = type.toLowerCase();
+      /** @type {[string, string[], () => Promise<unknown>, unknown]} */
+      const step = [
+        `makes a blob of another type: ${type}`,
+        ['copy', join(disks, 'image'), inPlace.replace('?', `/${name}?`), '--from-to=LocalBlob', `--blob-type=${type}`],
+        async () => (await typed.getBlobClient(name).getProperties()).blobType,
+        type,
+      ];
+      return step;
+    }),
+    [
+      'copies page and append blobs on the server',
+      ['copy', inPlace, copies, '--recursive', '--from-to=BlobBlob'],
+      async () => {
+        const blobs = names.map((name) => copied.getBlobClient(name));
+        return (await Promise.all(blobs.map((blob) => blob.getProperties()))).map(({ blobType }) => blobType).join();
+      },
+      'PageBlob,PageBlob,AppendBlob',
+    ],
+    [
+      'copies them down',
+      ['copy', copies, down, '--recursive', '--from-to=BlobLocal'],
+      async () => isSame(join(down, 'copied'), new Map(names.map((name) => [name, image]))),
       true,
     ],
     ['removes', ['remove', there, '--recursive', '--from-to=BlobTrash'], () => namesIn(container), ''],

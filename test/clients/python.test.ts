@@ -14,6 +14,7 @@ describe("Microsoft's SDK for Python", () => {
   topic(running, 'containers');
   topic(running, 'blobs');
   topic(running, 'snapshots');
+  topic(running, 'in_place');
   topic(running, 'errors');
   topic(running, 'sas', () => sasOfCommand(running.server, running.folder!));
   topic(running, 'anonymous');

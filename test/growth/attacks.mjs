@@ -6,6 +6,7 @@ import { HEADERS_MAX, QUERY_PARAMETERS_MAX } from '../../build/base/input-limits
 import { batchAttacks } from './batch-attacks.mjs';
 import { bodyAttacks } from './body-attacks.mjs';
 import { fileAttacks } from './file-attacks.mjs';
+import { inPlaceAttacks } from './in-place-attacks.mjs';
 import { listAttacks } from './list-attacks.mjs';
 import { tableAttacks } from './table-attacks.mjs';
 
@@ -65,6 +66,7 @@ async function allowOrigins(send) {
 export const attacks = [
   ...batchAttacks,
   ...bodyAttacks,
+  ...inPlaceAttacks,
   ...fileAttacks,
   ...listAttacks,
   ...tableAttacks,

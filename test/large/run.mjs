@@ -1,5 +1,5 @@
 /**
- * npm run test:large [-- --space --gib 5 --rounds 5 | --memory --gib 20 | --slow | --races] [--seed 1]: minutes of large blobs, in a
+ * npm run test:large [-- --space --gib 5 --rounds 5 | --memory --gib 20 | --disk | --slow | --races] [--seed 1]: minutes of large blobs, in a
  * folder on this disk.
  */
 import { spawnSync } from 'node:child_process';
@@ -7,15 +7,18 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { disk } from './disk.mjs';
 import { memory } from './memory.mjs';
 import { slowClients } from './slow-clients.mjs';
 import { space } from './space.mjs';
 
+const DISK_SECONDS = 15;
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const { values } = parseArgs({
   options: {
     space: { type: 'boolean' },
     memory: { type: 'boolean' },
+    disk: { type: 'boolean' },
     slow: { type: 'boolean' },
     races: { type: 'boolean' },
     gib: { type: 'string', default: '5' },
@@ -23,7 +26,7 @@ const { values } = parseArgs({
     seed: { type: 'string', default: String(Date.now() % 2 ** 31) },
   },
 });
-const all = !values.space && !values.memory && !values.slow && !values.races;
+const all = !values.space && !values.memory && !values.disk && !values.slow && !values.races;
 const gib = Number(values.gib);
 const seed = Number(values.seed);
 const print = (/** @type {string} */ line) => console.log(line);
@@ -45,6 +48,11 @@ if (all || values.space) {
 if (all || values.memory) {
   print(`\nMemory: ${gib} GiB up and down`);
   faults.push(...(await memory({ location: join(folder, 'memory'), gib, seed, print })));
+}
+if (all || values.disk) {
+  print(`\nA disk image: random writes, and a snapshot in each of ${DISK_SECONDS} seconds`);
+  faults.push(...(await disk({ location: join(folder, 'disk'), seconds: DISK_SECONDS, seed, print })));
+  rmSync(join(folder, 'disk'), { recursive: true, force: true });
 }
 if (all || values.slow) {
   print('\nSlow clients: 1,000 with their headers and 1,000 with their bodies');

@@ -1,8 +1,11 @@
-/** Processes that are killed while clients append to one blob and write pages of another: what was acknowledged is there, and nothing is torn. */
+/**
+ * Processes that are killed while clients append to one blob, write pages of another, read both and take snapshots of them: what was
+ * acknowledged is there, nothing is torn, and the space is given back in the end.
+ */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { AppendBlobClient, PageBlobClient } from '@azure/storage-blob';
+import type { AppendBlobClient, BlobClient, PageBlobClient } from '@azure/storage-blob';
 import { check, type Where } from 'holdfast';
 import { describe, expect, inject, it, onTestFinished } from 'vitest';
 import { missing } from '../support/postgres-cluster.ts';
@@ -15,6 +18,7 @@ const KILLS = 3;
 const ACKNOWLEDGED_MIN = 60;
 const PAGE = 512;
 const PAGES = 4_000;
+const ROWS_LEFT_MAX = 20;
 
 describe('Blobs that change in place, in a process that is killed', { timeout: 240_000 }, () => {
   it('have all that was acknowledged, on LMDB', async () => {
@@ -64,18 +68,28 @@ async function expectKept(servers: readonly Server[], where: Where): Promise<voi
     const writers = Array.from({ length: PAGE_WRITERS }, (_, at) =>
       keepWriting(containerAt(at).getPageBlobClient('disk'), at, written, () => ++serial, isDone),
     );
+    const observers = ['log', 'disk'].flatMap((name, at) => [
+      keepTakingSnapshots(containerAt(at).getBlobClient(name), isDone),
+      keepReading(containerAt(at + 1).getBlobClient(name), isDone),
+    ]);
     await expect.poll(() => written.count, { timeout: 60_000 }).toBeGreaterThan(enough);
     const killed = servers[kill % servers.length]!;
     await killed.kill();
     await killed.start();
     isOver = true;
-    await Promise.all([...appenders, ...writers]);
+    await Promise.all([...appenders, ...writers, ...observers]);
     await verify(
       containerAt(kill + 1).getAppendBlobClient('log'),
       containerAt(kill).getPageBlobClient('disk'),
       written,
     );
   }
+  expect((await check(where)).findings).toEqual([]);
+  await containerAt(0).delete();
+  // The accounts, epochs and extents have rows, but no page, no chunk and no held generation has.
+  await expect
+    .poll(async () => (await check(where)).rows, { timeout: 90_000, interval: 500 })
+    .toBeLessThan(ROWS_LEFT_MAX);
   await stopServers(servers);
   expect(servers.flatMap((server) => server.printed().match(/^\S+ (?:ERROR|FATAL) .*$/gm) ?? [])).toEqual([]);
   expect((await check(where)).findings).toEqual([]);
@@ -94,6 +108,24 @@ async function keepAppending(blob: AppendBlobClient, written: Written, next: () 
     written.appends.set(offset, text);
     written.count++;
   }
+}
+
+/** Every other one is deleted again. */
+async function keepTakingSnapshots(blob: BlobClient, isDone: () => boolean): Promise<void> {
+  for (let at = 0; !isDone(); at++) {
+    const abortSignal = AbortSignal.timeout(5_000);
+    const taken = await blob.createSnapshot({ abortSignal }).catch(() => undefined);
+    if (taken && at % 2 === 0)
+      await blob
+        .withSnapshot(taken.snapshot!)
+        .delete({ abortSignal })
+        .catch(() => undefined);
+  }
+}
+
+async function keepReading(blob: BlobClient, isDone: () => boolean): Promise<void> {
+  while (!isDone())
+    await blob.downloadToBuffer(0, undefined, { abortSignal: AbortSignal.timeout(5_000) }).catch(() => undefined);
 }
 
 /** Each page has one writer, so that the order of its writes is known. */

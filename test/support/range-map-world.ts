@@ -3,8 +3,8 @@ import { createChunkChecker } from '../../src/content/chunk-check.ts';
 import { createContentStore } from '../../src/content/content-store.ts';
 import { createActiveReads } from '../../src/content/gc/active-reads.ts';
 import { activeEpochs, takeOverEpoch } from '../../src/content/membership/epochs.ts';
-import { emptyPage, type MapPage } from '../../src/content/ranges/map-page.ts';
-import { encodeMapPage } from '../../src/content/ranges/map-page-codec.ts';
+import { emptyPage, isInline, type MapPage, visibleBytes } from '../../src/content/ranges/map-page.ts';
+import { decodeMapPage, encodeMapPage } from '../../src/content/ranges/map-page-codec.ts';
 import { mapPageKey } from '../../src/content/ranges/map-rows.ts';
 import { clearRange, NO_END } from '../../src/content/ranges/writes.ts';
 import { type ContentId, decodeChunk, deletionsIn, formatId, parseId } from '../../src/content/rows.ts';
@@ -118,6 +118,12 @@ export async function openRangeWorld(engine: Engine) {
       } finally {
         uploaded.release();
       }
+    },
+    /** Units of each short write that is stored in the map page. */
+    async piecesOf(id: ContentId, page: number): Promise<number[]> {
+      const row = await partition.read((at) => at.get(mapPageKey(ACCOUNT, id, page)));
+      const sources = visibleBytes(decodeMapPage(row!).segments).values();
+      return [...sources].flatMap(({ source }) => (isInline(source) ? [source.bytes.length / UNIT] : []));
     },
     /** A short write that need not begin or end with a unit. */
     writeBytes: (id: ContentId, offset: number, inline: Buffer) =>

@@ -2,7 +2,15 @@
 import { type Row, type Transaction, Unavailable } from '../../partition/partition.ts';
 import { stoppedEarly } from '../../partition/values.ts';
 import { type AccountId, type ChunkRef, formatId, sliceRefs } from '../rows.ts';
-import { chunksIn, cutSegments, MAP_PAGE_BYTES, type MapPage, type SegmentSource, withSegment } from './map-page.ts';
+import {
+  chunksIn,
+  cutSegments,
+  joinPiece,
+  MAP_PAGE_BYTES,
+  type MapPage,
+  type SegmentSource,
+  withSegment,
+} from './map-page.ts';
 import { decodeMapPage } from './map-page-codec.ts';
 import { mapPageKey, numbersAfterId, queueRanges, type RangeMap, updateRanges } from './map-rows.ts';
 import { PageChanges } from './pages.ts';
@@ -140,7 +148,7 @@ function addParts(page: MapPage, parts: readonly WrittenPart[], born: number): P
     const source: SegmentSource = chunk
       ? { chunk, length: lengths.get(formatId(chunk))! }
       : { piece: nextPiece++, bytes: bytes! };
-    segments = withSegment(segments, { from, to, born, source, at });
+    segments = withSegment(segments, joinPiece(segments, { from, to, born, source, at }));
   }
   return { segments, nextPiece };
 }

@@ -5,11 +5,14 @@ import { localSources } from '../../../test/support/local-sources.ts';
 import { createChunkChecker } from '../../content/chunk-check.ts';
 import { setServiceProperties } from '../common/service-properties.ts';
 import type { Storage } from '../common/storage.ts';
+import type { SentContent } from '../common/upload.ts';
 import { check } from '../maintenance/check.ts';
+import { appendBlock, createAppendBlob } from './append-blobs.ts';
 import { deleteBlob, getBlob } from './blobs.ts';
 import { deleteContainer } from './containers.ts';
 import { copyBlob } from './copies.ts';
 import { type ListedBlob, listBlobs } from './listing.ts';
+import { clearPages, createPageBlob, putPage } from './page-blobs.ts';
 import { putBlob } from './put-blob.ts';
 import { snapshotBlob } from './snapshots.ts';
 import { undeleteBlob } from './undelete.ts';
@@ -18,10 +21,14 @@ const NAMES = ['a', 'a/b', 'b'];
 const DAY = 24n * 3600n * 10_000_000n;
 const base = (blob: string) => ({ container: 'box', blob, conditions: {}, leaseId: undefined });
 
+type InPlaceType = 'append' | 'page';
+
 /** A blob, a snapshot or a deleted one; `n` is in its metadata. */
 interface State {
   readonly n: number;
   readonly bytes: Buffer;
+  /** Undefined: a block blob. */
+  readonly type?: InPlaceType | undefined;
   /** The day from which on it is gone; undefined: it is not deleted. */
   readonly until?: number | undefined;
 }
@@ -76,18 +83,85 @@ async function expectOutcome(done: Promise<unknown>, code: string | undefined): 
 const puts = fc.tuple(name, content).map(
   ([blob, bytes]): Step =>
     async ({ storage }, model) => {
-      const whole = bytes.length <= 16 * 1024 ? { whole: bytes } : {};
       const n = ++model.n;
-      const body = {
-        ...{ length: bytes.length, expected: {}, ...whole },
-        async *bytes() {
-          yield bytes;
-        },
-      };
-      await putBlob(storage, { ...base(blob), content: {}, metadata: [['n', String(n)]], body });
-      replace(model, blob, { n, bytes });
+      const body = sent(bytes);
+      const done = putBlob(storage, { ...base(blob), content: {}, metadata: [['n', String(n)]], body });
+      if (await expectOutcome(done, refusalOfType(model, blob, undefined))) replace(model, blob, { n, bytes });
     },
 );
+
+/** A blob keeps its type as long as it exists. */
+function refusalOfType(model: Model, blob: string, type: InPlaceType | undefined): string | undefined {
+  const found = liveBlob(model, blob);
+  return found && found.type !== type ? 'InvalidBlobType' : undefined;
+}
+
+const PAGE = 512;
+const DISK_PAGES = 40;
+
+/** Mostly those of one type, or else most requests would be refused. */
+const logs = fc.constantFrom('a', 'a', 'a', 'a', 'b');
+const disks = fc.constantFrom('b', 'b', 'b', 'b', 'a');
+
+const creates = fc.oneof(fc.tuple(logs, fc.constant('append')), fc.tuple(disks, fc.constant('page'))).map(
+  ([blob, type]): Step =>
+    async ({ storage }, model) => {
+      const n = ++model.n;
+      const bytes = Buffer.alloc(type === 'page' ? DISK_PAGES * PAGE : 0);
+      const asked = { ...base(blob), content: {}, metadata: [['n', String(n)]] as const };
+      const done =
+        type === 'append'
+          ? createAppendBlob(storage, asked)
+          : createPageBlob(storage, { ...asked, length: bytes.length, sequenceNumber: undefined });
+      if (await expectOutcome(done, refusalOfType(model, blob, type))) replace(model, blob, { n, bytes, type });
+    },
+);
+
+/** The blob stays what it is but for its bytes: no state of it is kept. */
+async function changes(model: Model, blob: string, type: InPlaceType, done: Promise<unknown>, bytes: () => Buffer) {
+  const found = liveBlob(model, blob);
+  const refused = found ? refusalOfType(model, blob, type) : 'BlobNotFound';
+  if (await expectOutcome(done, refused)) model.blobs.set(blob, { ...found!, bytes: bytes() });
+}
+
+const appends = fc.tuple(logs, fc.constantFrom(1, 100, 6_000, 20_000), fc.nat(255)).map(
+  ([blob, length, byte]): Step =>
+    async ({ storage }, model) => {
+      const bytes = Buffer.alloc(length, byte);
+      const asked = { ...base(blob), append: {}, wantsMd5: false, body: sent(bytes) };
+      const after = () => Buffer.concat([liveBlob(model, blob)!.bytes, bytes]);
+      await changes(model, blob, 'append', appendBlock(storage, asked), after);
+    },
+);
+
+const writes = fc
+  .tuple(disks, fc.nat(DISK_PAGES - 20), fc.constantFrom(1, 3, 20), fc.option(fc.nat(255), { freq: 2 }))
+  .map(
+    ([blob, first, pages, byte]): Step =>
+      async ({ storage }, model) => {
+        const bytes = Buffer.alloc(pages * PAGE, byte ?? 0);
+        const range = `bytes=${first * PAGE}-${(first + pages) * PAGE - 1}`;
+        const asked = { ...base(blob), range, sequence: {} };
+        const done =
+          byte === null
+            ? clearPages(storage, asked)
+            : putPage(storage, { ...asked, wantsMd5: false, body: sent(bytes) });
+        await changes(model, blob, 'page', done, () => {
+          const next = Buffer.from(liveBlob(model, blob)!.bytes);
+          bytes.copy(next, first * PAGE);
+          return next;
+        });
+      },
+  );
+
+function sent(bytes: Buffer): SentContent {
+  return {
+    ...{ length: bytes.length, expected: {}, ...(bytes.length <= 16 * 1024 && { whole: bytes }) },
+    async *bytes() {
+      yield bytes;
+    },
+  };
+}
 
 const takes = name.map(
   (blob): Step =>
@@ -96,7 +170,7 @@ const takes = name.map(
       const n = ++model.n;
       const done = snapshotBlob(storage, { ...base(blob), metadata: [['n', String(n)]] });
       if (!(await expectOutcome(done, found ? undefined : 'BlobNotFound'))) return;
-      model.states.set(blob, [...statesOf(model, blob), { n, bytes: found!.bytes }]);
+      model.states.set(blob, [...statesOf(model, blob), { ...found!, n }]);
     },
 );
 
@@ -173,7 +247,8 @@ const promotes = fc.tuple(name, fc.nat(3), name).map(
       };
       const asked = { source, sourceConditions: {}, sourceLeaseId: undefined };
       const done = copyBlob(storage, { ...base(to), ...asked, metadata: [['n', String(n)]] });
-      if (await expectOutcome(done, found ? undefined : 'BlobNotFound')) replace(model, to, { n, bytes: found!.bytes });
+      const refused = found ? refusalOfType(model, to, found.type) : 'BlobNotFound';
+      if (await expectOutcome(done, refused)) replace(model, to, { ...found!, n });
     },
 );
 
@@ -307,10 +382,20 @@ const step = fc.oneof(
   { weight: 1, arbitrary: pages },
 );
 
-describe('Snapshots and deleted blobs', () => {
-  it('are what plain values say, whatever is done, and every count is right', async () => {
+const stepInPlace = fc.oneof(
+  { weight: 6, arbitrary: creates },
+  { weight: 10, arbitrary: appends },
+  { weight: 16, arbitrary: writes },
+  { weight: 30, arbitrary: step },
+);
+
+describe('Snapshots and deleted blobs', { timeout: 120_000 }, () => {
+  it.each([
+    ['', step, 100],
+    [', with append and page blobs', stepInPlace, 60],
+  ] as const)('are what plain values say, whatever is done, and every count is right%s', async (_, each, numRuns) => {
     await fc.assert(
-      fc.asyncProperty(policies, fc.array(step, { minLength: 5, maxLength: 60, size: 'max' }), async (first, steps) => {
+      fc.asyncProperty(policies, fc.array(each, { minLength: 5, maxLength: 60, size: 'max' }), async (first, steps) => {
         const world = await openWorld();
         await world.putContainer();
         const { partition, store, extents } = world;
@@ -343,7 +428,7 @@ describe('Snapshots and deleted blobs', () => {
         await world.stop();
         expect(world.failures).toEqual([]);
       }),
-      { numRuns: 100 },
+      { numRuns },
     );
   });
 });

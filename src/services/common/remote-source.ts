@@ -1,4 +1,5 @@
 /** A resource of another server as the source of a copy: its properties and bytes as those of a blob or file. */
+import { INLINE_WRITE_BYTES_MAX } from '../../content/ranges/range-maps.ts';
 import { crc64Base64, md5Base64 } from '../../hashing/hasher.ts';
 import { parseRange } from '../../rules/byte-ranges.ts';
 import type { Validators } from '../../rules/conditions.ts';
@@ -56,7 +57,8 @@ export async function withRemoteSource<T>(
   try {
     const length = checkHead(head, validators, input);
     const properties = { content: head.content, metadata, tags: [] };
-    if (wanted.inline && length <= WHOLE_BYTES_MAX) {
+    const { mapOffset } = wanted;
+    if (wanted.inline && length <= (mapOffset === undefined ? WHOLE_BYTES_MAX : INLINE_WRITE_BYTES_MAX)) {
       const inline = await readWhole(bytes());
       if (inline.length !== length) throw cannotVerify();
       const hashes = { md5: md5Base64(inline), crc64: crc64Base64(inline) };
@@ -64,7 +66,7 @@ export async function withRemoteSource<T>(
       return await use({ ...hashes, length, inline }, properties);
     }
     const md5 = expected.md5 !== undefined || wanted.md5(properties);
-    return await withUpload(storage, { length, expected, bytes }, { md5 }, (uploaded) =>
+    return await withUpload(storage, { length, expected, bytes }, { md5, mapOffset }, (uploaded) =>
       use(stageUpload(storage, uploaded), properties),
     );
   } finally {
