@@ -9,7 +9,8 @@ import { runProgram } from '../support/child-program.ts';
 import { newFolder, root } from '../support/repository-copy.ts';
 
 const MEMORY = ['--inMemoryPersistence', '--blobPort', '0'];
-const READY = 'Table service is successfully listening at ';
+/** The last line of the start. */
+const READY = 'File service is successfully listening at ';
 const LINE = /^127\.0\.0\.1 - - \[.*\] "PUT \/devstoreaccount1\/one\?restype=container HTTP\/1\.1" 201 -/m;
 
 describe('The access log', () => {
@@ -75,7 +76,7 @@ async function printedAfterStart(flags: readonly string[]): Promise<string> {
   const file = join(folder, 'debug.log');
   if (flags.includes('--debug')) expect(existsSync(file) && readFileSync(file, 'utf8')).toContain('request requestId=');
   const [, after = ''] =
-    /Azurite Table service is successfully listening at \S+\n([\s\S]*?)Azurite Blob service is closing/.exec(
+    /Azurite File service is successfully listening at \S+\n([\s\S]*?)Azurite Blob service is closing/.exec(
       program.stdout(),
     ) ?? [];
   return after;
