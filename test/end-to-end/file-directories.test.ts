@@ -98,6 +98,31 @@ onEveryEngine((running) => {
     });
   });
 
+  describe('Set Directory Properties', () => {
+    it('sets what is named, and keeps everything else', async () => {
+      const share = await running.newShare();
+      const directory = share.getDirectoryClient('d');
+      const made = await directory.create({ metadata: { one: 'a' } });
+      const creationTime = new Date('2019-05-06T07:08:09Z');
+      const set = await directory.setProperties({ creationTime });
+      const found = await directory.getProperties();
+      expect(found).toMatchObject({ etag: set.etag, fileCreatedOn: creationTime, metadata: { one: 'a' } });
+      expect([found.fileLastWriteOn, found.filePermissionKey]).toEqual([made.fileLastWriteOn, made.filePermissionKey]);
+      expect(set.etag).not.toBe(made.etag);
+      await share.rootDirectoryClient.setProperties({ creationTime });
+      expect((await share.rootDirectoryClient.getProperties()).fileCreatedOn).toEqual(creationTime);
+    });
+  });
+
+  describe('Get Directory Metadata', () => {
+    it('has the metadata, and the ETag', async () => {
+      const share = await running.newShare();
+      const { etag } = await share.getDirectoryClient('d').create({ metadata: { three: 'c' } });
+      const answer = await running.request('GET', `/${share.name}/d?restype=directory&comp=metadata`, { of: 'file' });
+      expect([answer.status, answer.headers['x-ms-meta-three'], answer.headers.etag]).toEqual([200, 'c', etag]);
+    });
+  });
+
   describe('Set Directory Metadata', () => {
     it('replaces all of it, and gives another ETag', async () => {
       const share = await running.newShare();
@@ -107,8 +132,6 @@ onEveryEngine((running) => {
       const found = await directory.getProperties();
       expect([found.metadata, found.etag]).toEqual([{ three: 'c' }, etag]);
       expect(etag).not.toBe(made.etag);
-      const answer = await running.request('GET', `/${share.name}/d?restype=directory&comp=metadata`, { of: 'file' });
-      expect([answer.status, answer.headers['x-ms-meta-three']]).toEqual([200, 'c']);
     });
   });
 

@@ -58,6 +58,16 @@ onEveryEngine((running) => {
     });
   });
 
+  describe('Get File Metadata', () => {
+    it('has the metadata, and the ETag', async () => {
+      const { share, file } = await newFile();
+      const { etag } = await file.setMetadata({ one: 'a' });
+      const answer = await running.request('HEAD', `/${share.name}/file.TXT?comp=metadata`, { of: 'file' });
+      expect([answer.status, answer.headers['x-ms-meta-one'], answer.headers.etag]).toEqual([200, 'a', etag]);
+      expect(answer.headers['x-ms-type']).toBeUndefined();
+    });
+  });
+
   describe('Set File Metadata', () => {
     it('replaces all of it, changes the change time, and not the last write', async () => {
       const { file, made } = await newFile();
