@@ -66,7 +66,7 @@ export async function runAzcopyOnShares({ command, env }, { target, folder }) {
     [
       'copies to a container on the server',
       ['copy', there, blobs, '--recursive', '--from-to=FileBlob'],
-      async () => (await container.getBlobClient('azcopy/large').downloadToBuffer()).equals(files.get('large')),
+      async () => (await container.getBlobClient('large').downloadToBuffer()).equals(files.get('large')),
       true,
     ],
     [

@@ -260,6 +260,25 @@ onEveryEngine(
         await staged.commitBlockList([Buffer.from('1').toString('base64')]);
         expect(Buffer.compare(await staged.downloadToBuffer(), bytes.subarray(7, 1_007))).toBe(0);
       });
+
+      it('is a source of blobs when it is empty, as an empty append blob is, and when it was never written', async () => {
+        const container = await running.newContainer();
+        const append = container.getAppendBlobClient('append');
+        await append.create();
+        const permissions = BlobSASPermissions.parse('r');
+        const sources = [
+          await signed(await newFile(undefined, 0)),
+          await append.generateSasUrl({ permissions, expiresOn }),
+        ];
+        for (const [number, source] of sources.entries()) {
+          const put = container.getBlockBlobClient(`empty-${number}`);
+          await put.syncUploadFromURL(source);
+          expect((await put.getProperties()).contentLength).toBe(0);
+        }
+        const zeros = container.getBlockBlobClient('zeros');
+        await zeros.syncUploadFromURL(await signed(await newFile(undefined, 1_000)));
+        expect((await zeros.downloadToBuffer()).equals(Buffer.alloc(1_000))).toBe(true);
+      });
     });
 
     it('leaves a store in which the check finds nothing', async () => {

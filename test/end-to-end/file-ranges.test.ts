@@ -2,6 +2,7 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import type { ShareFileClient } from '@azure/storage-file-share';
 import { describe, expect, it } from 'vitest';
+import { segmentsOf, structuredHeaders, structuredMessage } from '../support/structured-messages.mjs';
 import { expectError, expectRefusal, onEveryEngine, type Running } from '../support/test-server.ts';
 
 const elementsOf = (xml: string, name: string): string[] =>
@@ -311,6 +312,39 @@ onEveryEngine((running: Running) => {
         for (let at = 0; at < buffer.length; at += 4_096) found.add(buffer[at]!);
       }
       expect([bytes, [...found]]).toEqual([length, [1]]);
+    });
+  });
+
+  describe('Structured bodies', () => {
+    const CHECKED = { contentChecksumAlgorithm: 'StorageCrc64' } as const;
+
+    it.each([1, 5_000, 100_000, 4 << 20])(
+      "of %d bytes go up and down by Microsoft's client, which verifies them",
+      async (length) => {
+        const bytes = randomBytes(length);
+        const file = await newFile(length + 1);
+        await file.uploadRange(bytes, 1, length, CHECKED);
+        expect(Buffer.compare(await file.downloadToBuffer(1, length, CHECKED), bytes)).toBe(0);
+      },
+    );
+
+    it('are the first bytes of a new file', async () => {
+      const file = await newFile();
+      const bytes = randomBytes(3_000);
+      const body = structuredMessage(segmentsOf(bytes, 1_000));
+      const headers = { 'x-ms-type': 'file', 'x-ms-content-length': '3000', ...structuredHeaders(bytes.length) };
+      const answer = await put(file, '', headers, body);
+      expect([answer.status, answer.headers['x-ms-structured-body']]).toEqual([201, 'XSM/1.0; properties=crc64']);
+      expect(Buffer.compare(await read(file), bytes)).toBe(0);
+    });
+
+    it('with a wrong checksum write nothing', async () => {
+      const file = await newFile(5);
+      const body = structuredMessage(segmentsOf(Buffer.from('Hello'), 5));
+      body[body.length - 1]! ^= 1;
+      const headers = { 'x-ms-write': 'update', 'x-ms-range': 'bytes=0-4', ...structuredHeaders(5) };
+      expect((await put(file, '?comp=range', headers, body)).status).toBe(400);
+      expect(await rangesOf(file)).toEqual([]);
     });
   });
 

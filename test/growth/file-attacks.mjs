@@ -10,6 +10,8 @@ const ENTRIES_MAX = 3_276;
 const INHERITED = 1_600;
 const DEPTH_MAX = 250;
 const FILES = 100;
+/** Short writes that wait for a merge. */
+const BYTES = 400;
 /** A list is written in slices of few bytes, between which other requests run. */
 const IN_TURNS = 60_000_000;
 
@@ -64,6 +66,30 @@ async function newFiles(send) {
     await put(send, { path: `/${SHARE}/many/${String(at).repeat(60)}`, headers: NEW_FILE });
 }
 
+/** A file for each number, with as many bytes that are written one by one. @type {NonNullable<Attack['prepare']>} */
+async function newScattered(send) {
+  await newShare(send);
+  for (const n of [1, BYTES / 2, BYTES]) {
+    await put(send, {
+      path: `/${SHARE}/bytes-${n}`,
+      headers: [
+        ['x-ms-type', 'file'],
+        ['x-ms-content-length', '100000'],
+      ],
+    });
+    for (let at = 1; at <= n; at++) await put(send, writeByte(n, at * 3));
+  }
+}
+
+/** @param {number} n @param {number} at @returns {Request} */
+const writeByte = (n, at) => ({
+  ...{ ...toFiles, method: 'PUT', path: `/${SHARE}/bytes-${n}`, query: ['comp=range'], body: 'x' },
+  headers: [
+    ['x-ms-write', 'update'],
+    ['x-ms-range', `bytes=${at}-${at}`],
+  ],
+});
+
 /** @param {Parameters<NonNullable<Attack['prepare']>>[0]} send @param {Request} request */
 async function put(send, request) {
   const { status, text } = await send({ ...toFiles, method: 'PUT', ...request });
@@ -92,6 +118,11 @@ export const fileAttacks = [
     name: 'entries of a permission that a file inherits',
     ...{ n: INHERITED / 2, status: 201, prepare: newParents },
     request: (n) => ({ ...toFiles, method: 'PUT', path: `/${SHARE}/long-${n}/file`, headers: NEW_FILE }),
+  },
+  {
+    name: 'separate bytes of a file, and one more',
+    ...{ n: BYTES / 2, status: 201, stepsMax: IN_TURNS, prepare: newScattered },
+    request: (n) => ({ ...writeByte(n, 1), service: 'file' }),
   },
   {
     name: 'attributes of a directory',

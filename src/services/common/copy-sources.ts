@@ -245,15 +245,18 @@ export function sourceTooLarge(bytesMax: number): StorageError {
   return cannotVerify(message);
 }
 
+const NO_BYTES = Buffer.alloc(0);
+
 async function stage<T>(
   storage: Storage,
   { sourceHashes: expected }: FromUrlInput,
   wanted: WantedContent,
-  { source, isWhole, length, inline, chunkRefs }: OpenedSource,
+  { source, isWhole, length, inline: inRow, chunkRefs }: OpenedSource,
   read: ContentRead,
   use: (staged: StagedContent, source: SourceProperties) => Promise<T>,
 ): Promise<T> {
   const { content, account } = storage;
+  const inline = inRow ?? read.inMemory ?? (length === 0 ? NO_BYTES : undefined);
   const md5 = expected.md5 !== undefined || wanted.md5(source);
   const { mapOffset } = wanted;
   if (inline && wanted.inline && (mapOffset === undefined || inline.length <= INLINE_WRITE_BYTES_MAX)) {

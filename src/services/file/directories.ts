@@ -5,10 +5,10 @@ import { fail } from './errors.ts';
 import {
   addNode,
   checkPath,
-  decodeParent,
   type PathInput,
   pathQueueKey,
   readEntryTimes,
+  readParent,
   removeNode,
   resolve,
   resolveDirectory,
@@ -29,7 +29,7 @@ export async function createDirectory(storage: Storage, input: CreateDirectoryIn
   const { value } = await storage.partition.transact(pathQueueKey(storage, input, path), async (tx) => {
     const target = await resolve(tx, storage, input.share, path);
     if (target.node) throw fail(target.node.kind === 'directory' ? 'ResourceAlreadyExists' : 'ResourceTypeMismatch');
-    const of = { kind: 'directory', parent: decodeParent(target), current: undefined } as const;
+    const of = { kind: 'directory', parent: await readParent(tx, target), current: undefined } as const;
     const smb = await resolveSmb(tx, target.share, input.smb, of);
     return addNode(tx, target, { kind: 'directory', ...smb, metadata });
   });
@@ -81,7 +81,7 @@ async function changeDirectory(
     const target = await resolveDirectory(tx, storage, input.share, path);
     const { share } = target;
     const current = await readEntryTimes(tx, share, target.node);
-    const parent = path.length === 0 ? current : decodeParent(target);
+    const parent = path.length === 0 ? current : await readParent(tx, target);
     const smb = await resolveSmb(tx, share, input.smb, { kind: 'directory', parent, current });
     return updateNode(tx, share, target.node, { ...smb, ...changes, timesSet: tx.timestamp });
   });

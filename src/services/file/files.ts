@@ -11,10 +11,10 @@ import { changeLength } from './file-content.ts';
 import {
   addNode,
   checkPath,
-  decodeParent,
   type FoundFile,
   type PathInput,
   pathQueueKey,
+  readParent,
   removeNode,
   resolve,
   resolveFile,
@@ -94,7 +94,7 @@ export async function putFile(
   checkReplaceable(tx, node, leaseId, ignoresReadOnly);
   if (node && storage.granted?.overwrite === false) throw fail('AuthorizationPermissionMismatch');
   await charge(tx, share, length - (node?.length ?? 0));
-  const place = { kind: 'file', parent: decodeParent(target), current: undefined, source } as const;
+  const place = { kind: 'file', parent: await readParent(tx, target), current: undefined, source } as const;
   const smb = await resolveSmb(tx, share, asked, place);
   const record = { kind: 'file', ...smb, length, contentId, content, metadata, copy } as const;
   if (!node) return { file: await addNode(tx, target, record), needsSweep: false };
@@ -153,7 +153,7 @@ export async function setFileProperties(storage: Storage, input: SetFileProperti
   const file = await changeFile(storage, input, async (tx, target) => {
     const { share, node } = target;
     if (typeof input.smb.attributes !== 'number') checkNotReadOnly(node);
-    const of = { kind: 'file', parent: decodeParent(target), current: node } as const;
+    const of = { kind: 'file', parent: await readParent(tx, target), current: node } as const;
     const smb = await resolveSmb(tx, share, input.smb, of);
     const resized = length === undefined ? undefined : await changeLength(tx, storage, share, node, length);
     return { ...smb, ...(content && { content }), ...resized?.record };

@@ -60,17 +60,30 @@ export interface Target {
   readonly ancestors: readonly NodeId[];
   /** The last name of the path; undefined: the target is the root. */
   readonly name: Name | undefined;
-  /** The row of the directory that has or would have the entry. */
-  readonly parentRow: Row | undefined;
+  /** The row of the directory that has or would have the entry, if it was read with the path. */
+  readonly parentRow?: Row | undefined;
   /** Undefined: no entry has this name. */
   readonly node: Node | undefined;
 }
 
-/** @throws ParentNotFound if a name before the last one leads to no directory */
-export async function resolve(at: Snapshot, scope: AccountScope, shareName: string, path: Path): Promise<Target> {
+/**
+ * For what may add an entry: so the node of the directory is read, and checked, with the path.
+ * @throws ParentNotFound if a name before the last one leads to no directory
+ */
+export async function resolve(at: Snapshot, scope: AccountScope, share: string, path: Path): Promise<Target> {
+  return follow(at, scope, share, path, true);
+}
+
+async function follow(
+  at: Snapshot,
+  scope: AccountScope,
+  shareName: string,
+  path: Path,
+  withParent: boolean,
+): Promise<Target> {
   const share = await readShare(at, scope, shareName);
   const name = path.at(-1);
-  if (!name) return { share, ancestors: [], name, parentRow: undefined, node: await readNode(at, share, ROOT) };
+  if (!name) return { share, ancestors: [], name, node: await readNode(at, share, ROOT) };
   const ancestors: NodeId[] = [ROOT];
   let parent = ROOT;
   for (const { folded } of path.slice(0, -1)) {
@@ -80,15 +93,19 @@ export async function resolve(at: Snapshot, scope: AccountScope, shareName: stri
     parent = entry.node;
     ancestors.push(parent);
   }
-  const [row, parentRow] = await at.getMany([entryKey(share, parent, name.folded), nodeKey(share, parent)]);
+  const key = entryKey(share, parent, name.folded);
+  const [row, parentRow] = withParent ? await at.getMany([key, nodeKey(share, parent)]) : [await at.get(key)];
   const node = row && (await readNode(at, share, decodeEntry(row).node));
   return { share, ancestors, name, parentRow, node };
 }
 
 export const parentId = ({ ancestors }: Pick<Target, 'ancestors'>): NodeId => ancestors.at(-1) ?? ROOT;
 
-export function decodeParent(target: Target): Directory {
-  return decodeNode(parentId(target), target.parentRow!) as Directory;
+/** The directory that has or would have the entry. */
+export async function readParent(at: Snapshot, target: Target): Promise<Directory> {
+  const { share, parentRow } = target;
+  const id = parentId(target);
+  return (parentRow ? decodeNode(id, parentRow) : await readNode(at, share, id)) as Directory;
 }
 
 export type FoundDirectory = Target & { readonly node: Directory };
@@ -100,13 +117,13 @@ export async function resolveDirectory(
   share: string,
   path: Path,
 ): Promise<FoundDirectory> {
-  const target = await resolve(at, scope, share, path);
+  const target = await follow(at, scope, share, path, false);
   if (target.node?.kind !== 'directory') throw fail('ResourceNotFound');
   return target as FoundDirectory;
 }
 
 export async function resolveFile(at: Snapshot, scope: AccountScope, share: string, path: Path): Promise<FoundFile> {
-  const target = await resolve(at, scope, share, path);
+  const target = await follow(at, scope, share, path, false);
   if (target.node?.kind !== 'file') throw fail('ResourceNotFound');
   return target as FoundFile;
 }

@@ -6,12 +6,12 @@ import type { Storage } from '../common/storage.ts';
 import { fail } from './errors.ts';
 import {
   checkPath,
-  decodeParent,
   type FoundFile,
   moveNode,
   type PathInput,
   pathQueueKey,
   readEntryTimes,
+  readParent,
   removeNode,
   resolve,
   type Target,
@@ -88,7 +88,7 @@ async function makeRoom(
 async function placed(tx: Transaction, source: FoundTarget, target: Target, { smb: asked, contentType }: RenameInput) {
   const { share } = target;
   const current = source.node.kind === 'directory' ? await readEntryTimes(tx, share, source.node) : source.node;
-  const smb = await resolveSmb(tx, share, asked, { kind: current.kind, parent: decodeParent(target), current });
+  const smb = await resolveSmb(tx, share, asked, { kind: current.kind, parent: await readParent(tx, target), current });
   if (current.kind === 'directory') return { ...current, ...smb, timesSet: tx.timestamp };
   const content = contentType === undefined ? current.content : { ...current.content, contentType };
   return { ...current, ...smb, content, lease: leaseAfterWrite(current.lease, tx.now) };

@@ -1,14 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import { openShare, SHARE } from '../../../test/support/file-storage.ts';
 import { createChunkChecker } from '../../content/chunk-check.ts';
-import { contentKey, parseId } from '../../content/rows.ts';
+import { type ContentId, contentKey, parseId } from '../../content/rows.ts';
 import type { Row, Transaction } from '../../partition/partition.ts';
+import { startCopy } from '../../rules/copy-state.ts';
+import { encodeRunningCopy, type RunningCopy } from '../common/running-copies.ts';
 import { createDirectory } from '../file/directories.ts';
 import { createFile } from '../file/files.ts';
 import { decodeEntry, decodeNode, encodeEntry, encodeNode, type File, recordFrom } from '../file/node-rows.ts';
 import { putRange } from '../file/ranges.ts';
 import { renameNode } from '../file/rename.ts';
-import { entryKey, nodeKey, ROOT, type Share, timesKey, usageKey } from '../file/rows.ts';
+import { entryKey, nodeKey, ROOT, runningCopyKey, type Share, timesKey, usageKey } from '../file/rows.ts';
 import { deleteShare } from '../file/shares.ts';
 import { check } from './check.ts';
 
@@ -40,6 +42,11 @@ interface Damage {
   readonly act: (tx: Transaction, tree: Tree, share: Share) => unknown;
   readonly findings: readonly RegExp[];
 }
+
+const copyOf = (content: ContentId): RunningCopy => ({
+  ...{ id: 'one', source: { url: 'http://elsewhere/', etag: 'x', modified: undefined }, content, owner: content.epoch },
+  ...{ started: 1n, md5: undefined },
+});
 
 const damages: readonly Damage[] = [
   {
@@ -121,6 +128,26 @@ const damages: readonly Damage[] = [
     what: 'a file whose content is gone',
     act: (tx, { file }, found) => tx.remove(contentKey(found.account, parseId(file.contentId!))),
     findings: [/"M",.*\]: bytes of a content that does not exist/, /"j",.*\]: its content is missing/],
+  },
+  {
+    what: 'a copy that its file does not know',
+    act: (tx, { file, store }, found) =>
+      tx.put(runningCopyKey(found, file.id, SHARE), encodeRunningCopy(copyOf(store.newId()))),
+    findings: [/"R",.*\]: a copy that its file does not know/],
+  },
+  {
+    what: 'a pending copy that does not run',
+    act: (tx, { inner, share: found }) => {
+      const copy = startCopy({ id: 'one', source: 'http://elsewhere/', bytes: 0 });
+      const place = { parent: inner.id, name: 'g', born: 1, kind: 'file', length: 0, content: {}, copy } as const;
+      const { attributes, times, permission } = inner;
+      tx.put(
+        nodeKey(found, 7n),
+        encodeNode({ ...place, attributes: attributes & ~0x10, times, permission, metadata: {} }),
+      );
+      tx.put(entryKey(found, inner.id, 'G'), encodeEntry({ node: 7n, name: 'g', kind: 'file', born: 1 }));
+    },
+    findings: [/"j",.*\]: a copy onto it is pending and does not run/],
   },
   {
     what: 'an entry of a share that does not exist',

@@ -15,6 +15,7 @@ import {
 import { decodeKey, type Range } from '../../partition/keys.ts';
 import type { Row } from '../../partition/partition.ts';
 import { decodeCounter } from '../../partition/values.ts';
+import { isPending } from '../../rules/copy-state.ts';
 import { decodeBlobRecord, parseBlobRecord } from '../blob/blob-record.ts';
 import { decodeDeletedBlob, stampInKey } from '../blob/old-rows.ts';
 import { type BlobRecord, blocksIn, decodeBlock, decodeUncommitted } from '../blob/rows.ts';
@@ -216,7 +217,8 @@ export function countRow(counts: ReferenceCounts, row: Row): void {
       const node = decodeNode(rest[1] as NodeId, row);
       if (node.kind === 'file') {
         countState(node);
-        usage(rest[0]).bytes += BigInt(node.length);
+        // The bytes of a copy count from its start.
+        usage(rest[0]).bytes += BigInt(isPending(node.copy) ? node.copy!.bytes : node.length);
       } else getOrCreate(counts.directories, qualifiedId(account, rest[0]), new Map()).set(node.id, node.parent);
       return;
     }
