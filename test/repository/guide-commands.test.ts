@@ -87,6 +87,13 @@ const SEED = {
   containers: { photos: { blobs: { '2024/cat.jpg': 'a cat' } } },
   queues: { orders: { messages: ['two pizzas'] } },
   tables: { People: { entities: [{ PartitionKey: 'B', RowKey: '1' }] } },
+  shares: { docs: { files: { 'notes/today.txt': 'Tea.' } } },
+};
+
+/** By the kind of resource that is signed. */
+const LISTS: Record<string, string> = {
+  c: '&restype=container&comp=list',
+  s: '&restype=directory&comp=list',
 };
 
 /** A request that the signature allows: a list, or the bytes, or, of a queue, taking a message. */
@@ -97,7 +104,7 @@ function readBy(url: string, { queueUrl, tableUrl }: HoldfastServer): Promise<Re
   const path = isAccount && isOf(tableUrl) ? 'Tables' : !isAccount && isOf(queueUrl) ? '/messages' : '';
   target.pathname += path;
   const query = isAccount && !isOf(tableUrl) ? '&comp=list' : '';
-  const listing = target.searchParams.get('sr') === 'c' ? '&restype=container&comp=list' : '';
+  const listing = LISTS[target.searchParams.get('sr') ?? ''] ?? '';
   return fetch(`${target}${query}${listing}`, {
     headers: { 'x-ms-version': '2024-11-04', accept: 'application/json' },
   });
