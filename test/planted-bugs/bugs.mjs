@@ -771,7 +771,7 @@ export const plantedBugs = [
     file: 'src/services/file/deleted-shares.ts',
     find: 'if (!found || found.until <= tx.now)',
     replace: 'if (!found)',
-    tests: ['test/end-to-end/file-restore-share.test.ts', '-t', 'after the retention'],
+    tests: ['src/services/file/deleted-shares.test.ts'],
   },
   {
     name: 'a signature that can only create replaces a file',

@@ -3,9 +3,10 @@ import { ACCOUNT } from '../../../test/support/blob-storage.ts';
 import { openShare, SHARE } from '../../../test/support/file-storage.ts';
 import { createChunkChecker } from '../../content/chunk-check.ts';
 import { putAccountSettings } from '../common/account-settings.ts';
-import { decodeDeletedName, deletedExpiryKey, deletedNamesIn } from '../common/deleted-names.ts';
+import { decodeDeletedName, deletedExpiryKey, deletedNamesIn, formatDeletedVersion } from '../common/deleted-names.ts';
 import { check } from '../maintenance/check.ts';
 import { emptyAccount, hasContents } from '../maintenance/reset.ts';
+import { restoreShare } from './deleted-shares.ts';
 import { propertiesKey } from './rows.ts';
 import { deleteShare } from './shares.ts';
 
@@ -34,6 +35,15 @@ describe('A deleted share', () => {
     await world.sweep();
     expect(await world.kinds()).toEqual({ s: 1 });
     expect(world.failures).toEqual([]);
+    await world.stop();
+  });
+
+  it('cannot be restored after the retention, even before the sweeper has removed it', async () => {
+    const { world, storage, deletedRow } = await withDeletedShare();
+    const { deleted } = decodeDeletedName(await deletedRow());
+    const input = { share: SHARE, deletedName: SHARE, deletedVersion: formatDeletedVersion(deleted) };
+    await world.partition.clock.advance(3n * DAY);
+    await expect(restoreShare(storage, input)).rejects.toMatchObject({ code: 'ShareNotFound' });
     await world.stop();
   });
 
