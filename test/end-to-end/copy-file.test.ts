@@ -141,20 +141,23 @@ onEveryEngine(
       });
 
       // The processes that share a store have the accounts of the store.
-      it.skipIf(running.engine === 'PostgreSQL')('of a file of another account needs a signature', async () => {
-        const url = running.server.fileUrl.replace('devstoreaccount1', OTHER.name);
-        const service = new ShareServiceClient(url, new StorageSharedKeyCredential(OTHER.name, OTHER.keys[0]!));
-        const share = service.getShareClient(`s-${randomUUID()}`);
-        await share.create();
-        const from = share.rootDirectoryClient.getFileClient('from');
-        const bytes = randomBytes(18 * MIB);
-        await from.uploadData(bytes);
-        const to = await newFile();
-        await expectRefusal(to.startCopyFromURL(from.url), 401, 'CannotVerifyCopySource');
-        await to.startCopyFromURL(await from.generateSasUrl({ permissions: FileSASPermissions.parse('r'), expiresOn }));
-        expect((await ended(to)).copyStatus).toBe('success');
-        expect(Buffer.compare(await to.downloadToBuffer(), bytes)).toBe(0);
-      });
+      if (running.engine !== 'PostgreSQL')
+        it('of a file of another account needs a signature', async () => {
+          const url = running.server.fileUrl.replace('devstoreaccount1', OTHER.name);
+          const service = new ShareServiceClient(url, new StorageSharedKeyCredential(OTHER.name, OTHER.keys[0]!));
+          const share = service.getShareClient(`s-${randomUUID()}`);
+          await share.create();
+          const from = share.rootDirectoryClient.getFileClient('from');
+          const bytes = randomBytes(18 * MIB);
+          await from.uploadData(bytes);
+          const to = await newFile();
+          await expectRefusal(to.startCopyFromURL(from.url), 401, 'CannotVerifyCopySource');
+          await to.startCopyFromURL(
+            await from.generateSasUrl({ permissions: FileSASPermissions.parse('r'), expiresOn }),
+          );
+          expect((await ended(to)).copyStatus).toBe('success');
+          expect(Buffer.compare(await to.downloadToBuffer(), bytes)).toBe(0);
+        });
 
       it('of another server shows its progress, refuses changes meanwhile, and is aborted', async () => {
         const bytes = randomBytes(20 * MIB);
