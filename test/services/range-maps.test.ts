@@ -399,6 +399,28 @@ describe('A merge', () => {
   });
 });
 
+describe('Short writes that follow each other', () => {
+  it('are one piece of the page, up to 4 KiB, and none with those of another generation', async () => {
+    const { world, id } = await openOne();
+    const expected: Buffer[] = [];
+    const append = async (count: number) => {
+      for (let i = 0; i < count; i++) {
+        const bytes = Buffer.alloc(100, expected.length + 1);
+        await world.writeBytes(id, expected.length * 100, bytes);
+        expected.push(bytes);
+      }
+    };
+    const pieces = async () => (await world.page(id, 0)).segments.map(({ from, to }) => to - from);
+    await append(60);
+    expect(await pieces()).toEqual([4_000, 2_000]);
+    const held = await world.hold(id);
+    await append(3);
+    expect(await pieces()).toEqual([4_000, 2_000, 300]);
+    expectSame(await world.read(id, undefined, 0, 6_300), Buffer.concat(expected), 'the content');
+    expect(await world.compare(id, held, undefined)).toMatchObject([{ from: 6_000, to: 6_300 }]);
+  });
+});
+
 describe('Writes that begin and end anywhere', () => {
   it('are listed in units, whichever bytes of a unit were written', async () => {
     const { world, id } = await openOne();

@@ -4,7 +4,7 @@ import { createContentStore } from '../../src/content/content-store.ts';
 import { createActiveReads } from '../../src/content/gc/active-reads.ts';
 import { activeEpochs, takeOverEpoch } from '../../src/content/membership/epochs.ts';
 import { emptyPage, type MapPage } from '../../src/content/ranges/map-page.ts';
-import { encodeMapPage } from '../../src/content/ranges/map-page-codec.ts';
+import { decodeMapPage, encodeMapPage } from '../../src/content/ranges/map-page-codec.ts';
 import { mapPageKey } from '../../src/content/ranges/map-rows.ts';
 import { clearRange, NO_END } from '../../src/content/ranges/writes.ts';
 import { type ContentId, decodeChunk, deletionsIn, formatId, parseId } from '../../src/content/rows.ts';
@@ -125,6 +125,9 @@ export async function openRangeWorld(engine: Engine) {
         act(async (tx) => ranges().write(tx, ACCOUNT, await ranges().read(tx, ACCOUNT, id), offset, { inline })),
       ),
     /** A page as many short writes would leave it. */
+    /** The current page, as it is stored. */
+    page: (id: ContentId, offset: number) =>
+      partition.read(async (at) => decodeMapPage((await at.get(mapPageKey(ACCOUNT, id, offset)))!)),
     putPage: (id: ContentId, offset: number, page: Pick<MapPage, 'born' | 'nextPiece' | 'segments'>) =>
       act(async (tx) => {
         const row = encodeMapPage({ ...emptyPage(tx.timestamp, 0, 0), ...page });
