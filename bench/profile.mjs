@@ -2,6 +2,7 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { fileLoops } from './file-loops.mjs';
 import { createAppendBlob, createPageBlob } from './in-place-loops.mjs';
 import { measure } from './measure.mjs';
 import { queueLoops } from './queue-loops.mjs';
@@ -15,7 +16,7 @@ const FUNCTIONS = 40;
 
 const [loop = 'get', clientsText = /list|query/.test(loop) ? '1' : '64'] = process.argv.slice(2);
 const clients = Number(clientsText);
-const service = loop in tableLoops ? 'table' : loop in queueLoops ? 'queue' : 'blob';
+const service = loop in tableLoops ? 'table' : loop in queueLoops ? 'queue' : loop in fileLoops ? 'file' : 'blob';
 const folder = join(fileURLToPath(new URL('.', import.meta.url)), '.cache', `profile-${process.pid}`);
 const profiles = join(folder, 'profiles');
 const data = join(folder, 'data');
@@ -28,7 +29,7 @@ for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exi
 mkdirSync(data, { recursive: true });
 await runScript('fill-holdfast.mjs', [
   data,
-  { blob: 'blobs', queue: 'messages', table: 'entities' }[service],
+  { blob: 'blobs', queue: 'messages', table: 'entities', file: 'files' }[service],
   'filled',
   BLOBS,
 ]);
@@ -46,8 +47,11 @@ const inPlace = (run) =>
     append: { appendBlobs: 1, prepare: [createAppendBlob(`/filled/${run}-0`)] },
     putPage: { bytes: 2 ** 30, prepare: [createPageBlob(`/filled/${run}`, 2 ** 30)] },
   })[loop];
-const place = { container: 'filled', queue: 'filled', table: 'filled', partitions: 10 };
+const tree = { of: 'files', parent: loop === 'renameDirectory' ? 'filled' : 'filled/filled', directory: 'filled' };
+const place = { container: 'filled', queue: 'filled', table: 'filled', partitions: 10, ...tree };
 const spec = { service, loop, ...place, clients, keys: BLOBS, run: 'profiled', milliseconds: MILLISECONDS, ...more };
+if (loop === 'getSmall')
+  await measure(load, server, { ...spec, loop: 'fillSmall', clients: 1, milliseconds: 0, stepsMin: BLOBS });
 await measure(load, server, { ...spec, run: 'warm-up', ...inPlace('warm-up') });
 const from = microseconds();
 const result = await measure(load, server, { ...spec, ...inPlace(spec.run) });

@@ -23,10 +23,13 @@ ${Object.entries(services)
   .join('\n')}`;
 }
 
+/** It has no File service at all. */
+const isInAzurite = (service, name) => service !== 'file' && !missingInAzurite.has(name);
+
 function overview(service, rows) {
   const names = [...new Set(rows.map((row) => row.name))].sort();
   const isHere = (name) => rows.some((row) => row.name === name && row.isImplemented);
-  const lines = names.map((name) => `| ${name} | ${yesNo(isHere(name))} | ${yesNo(!missingInAzurite.has(name))} |`);
+  const lines = names.map((name) => `| ${name} | ${yesNo(isHere(name))} | ${yesNo(isInAzurite(service, name))} |`);
   return `## ${titleOf(service)}
 
 | operation | Holdfast | Azurite |

@@ -57,7 +57,7 @@ describe('holdfast sas', () => {
     const before = Date.now();
     const sas = read('');
     expect(sas).toMatchObject({
-      subject: { kind: 'account', services: 'bqt', resourceTypes: 'sco' },
+      subject: { kind: 'account', services: 'bqtf', resourceTypes: 'sco' },
       permissions: 'rl',
     });
     expect(Date.parse(sas?.expiry ?? '')).toBeGreaterThanOrEqual(Math.floor(before / 1_000) * 1_000 + 3_600_000);
@@ -68,6 +68,8 @@ describe('holdfast sas', () => {
     ['-c box', { kind: 'blob', container: 'box', blob: undefined }, 'rl'],
     ['-c box -b blob', { kind: 'blob', container: 'box', blob: 'blob' }, 'r'],
     ['-q line', { kind: 'queue', queue: 'line' }, 'r'],
+    ['-s docs', { kind: 'file', share: 'docs', path: undefined }, 'rl'],
+    ['--share docs --file a\\b.txt', { kind: 'file', share: 'docs', path: 'a/b.txt' }, 'r'],
     ['--queue line -p raup', { kind: 'queue', queue: 'line' }, 'raup'],
     ['-t people', { kind: 'table', table: 'people', keys: [undefined, undefined, undefined, undefined] }, 'r'],
     [
@@ -95,7 +97,9 @@ describe('holdfast sas', () => {
     ['-q line -t people', 'leave out --queue or --table'],
     ['-q line -b blob', '--blob needs --container'],
     ['-t people --services t', 'leave them out with --table'],
-    ['--services bf', '--services are letters of b, q and t, not bf'],
+    ['--services bx', '--services are letters of b, q, t and f, not bx'],
+    ['-q line -s docs', 'leave out --queue or --share'],
+    ['-f file', '--file needs --share'],
     ['-q line --start-pk a', '--start-pk needs --table'],
     ['-t people --start-rk a', '--start-rk needs --start-pk'],
     ['-t people --end-rk a', '--end-rk needs --end-pk'],

@@ -13,7 +13,8 @@ export type SasSubject =
   | { readonly kind: 'account'; readonly services: string; readonly resourceTypes: string }
   | { readonly kind: 'blob'; readonly container: string; readonly blob: string | undefined }
   | { readonly kind: 'queue'; readonly queue: string }
-  | { readonly kind: 'table'; readonly table: string; readonly keys: TableSasFields['keys'] };
+  | { readonly kind: 'table'; readonly table: string; readonly keys: TableSasFields['keys'] }
+  | { readonly kind: 'file'; readonly share: string; readonly path: string | undefined };
 
 const sasForms = ['url', 'token', 'connection-string'] as const;
 export type SasForm = (typeof sasForms)[number];
@@ -47,22 +48,24 @@ const flags = {
   blob: { type: 'string', short: 'b', value: 'name', help: 'a blob in the container' },
   queue: { type: 'string', short: 'q', value: 'name', help: 'what it is for' },
   table: { type: 'string', short: 't', value: 'name', help: 'what it is for' },
+  share: { type: 'string', short: 's', value: 'name', help: 'what it is for' },
+  file: { type: 'string', short: 'f', value: 'path', help: 'a file in the share' },
   permissions: {
     type: 'string',
     short: 'p',
     value: 'letters',
-    help: 'what it allows (rl; of a blob, queue or table r)',
+    help: 'what it allows (rl; of a blob, queue, table or file r)',
   },
   expiry: { type: 'string', short: 'e', value: 'when', help: 'a time in UTC, or from now: 30m, 1h, 7d (1h)' },
   start: { type: 'string', value: 'when', help: 'a time in UTC, or from now (at once)' },
   ip: { type: 'string', value: 'address', help: 'from which it may be used: an address, or first-last' },
   'https-only': { type: 'boolean', help: 'refused over HTTP' },
-  policy: { type: 'string', value: 'id', help: 'stored access policy of the container, queue or table' },
+  policy: { type: 'string', value: 'id', help: 'stored access policy of the container, queue, table or share' },
   'start-pk': { type: 'string', value: 'key', help: 'of a table: partition key of the first entity' },
   'start-rk': { type: 'string', value: 'key', help: 'of a table: row key of the first entity' },
   'end-pk': { type: 'string', value: 'key', help: 'of a table: partition key of the last entity' },
   'end-rk': { type: 'string', value: 'key', help: 'of a table: row key of the last entity' },
-  services: { type: 'string', value: 'letters', help: 'of an account: blob, queue, table (bqt)' },
+  services: { type: 'string', value: 'letters', help: 'of an account: blob, queue, table, file (bqtf)' },
   'resource-types': { type: 'string', value: 'letters', help: 'of an account: service, container, object (sco)' },
   as: { type: 'string', value: 'form', help: `${sasForms.join(', ')} (url)` },
   'blob-url': { type: 'string', value: 'URL', help: 'of the blob service, where it is not the one that runs' },
@@ -74,14 +77,19 @@ const flags = {
 type SasValues = Values<typeof flags>;
 
 export const sas = defineSubcommand({
-  usage: [['sas', 'print URLs with a signature: of an account, or of a --container, --blob, --queue or --table']],
+  usage: [
+    [
+      'sas',
+      'print URLs with a signature: of an account, or of a --container, --blob, --queue, --table, --share or --file',
+    ],
+  ],
   flags,
   parse({ values, positionals: [surplus] }, env): SasCommand {
     if (surplus !== undefined) throw new StartError(`Unexpected ${surplus}: flags begin with --.`);
     const { policy, permissions, expiry, start, ip } = values;
     const subject = parseSubject(values);
     if (subject.kind === 'account' && policy !== undefined)
-      throw new StartError('--policy needs --container, --queue or --table: these have policies.');
+      throw new StartError('--policy needs --container, --queue, --table or --share: these have policies.');
     const form = sasForms.find((each) => each === (values.as ?? 'url'));
     if (form === undefined) throw new StartError(`--as is ${sasForms.join(', ')}, not ${values.as}.`);
     const now = Date.now();
@@ -98,11 +106,14 @@ export const sas = defineSubcommand({
 });
 
 function parseSubject(words: SasValues): SasSubject {
-  const { container, blob, queue, table, services, 'resource-types': resourceTypes } = words;
-  const [first, second] = (['container', 'queue', 'table'] as const).filter((flag) => words[flag] !== undefined);
+  const { container, blob, queue, table, share, file, services, 'resource-types': resourceTypes } = words;
+  const [first, second] = (['container', 'queue', 'table', 'share'] as const).filter(
+    (flag) => words[flag] !== undefined,
+  );
   if (second !== undefined) throw new StartError(`A signature is for one: leave out --${first} or --${second}.`);
   if (blob !== undefined && container === undefined)
     throw new StartError('--blob needs --container: a blob lies in one.');
+  if (file !== undefined && share === undefined) throw new StartError('--file needs --share: a file lies in one.');
   if (first !== undefined && (services ?? resourceTypes) !== undefined)
     throw new StartError(`--services and --resource-types are of an account: leave them out with --${first}.`);
   const { 'start-pk': spk, 'start-rk': srk, 'end-pk': epk, 'end-rk': erk } = words;
@@ -114,14 +125,19 @@ function parseSubject(words: SasValues): SasSubject {
     return { kind: 'table', table, keys: [spk, srk, epk, erk] };
   }
   if (queue !== undefined) return { kind: 'queue', queue };
+  if (share !== undefined) return { kind: 'file', share, path: file && normalizeSlashes(file) };
   if (container !== undefined) return { kind: 'blob', container, blob: blob && normalizeSlashes(blob) };
-  if (services !== undefined && !/^[bqt]+$/.test(services))
-    throw new StartError(`--services are letters of b, q and t, not ${services}.`);
-  return { kind: 'account', services: services ?? 'bqt', resourceTypes: resourceTypes ?? 'sco' };
+  if (services !== undefined && !/^[bqtf]+$/.test(services))
+    throw new StartError(`--services are letters of b, q, t and f, not ${services}.`);
+  return { kind: 'account', services: services ?? 'bqtf', resourceTypes: resourceTypes ?? 'sco' };
 }
 
 function defaultPermissions(subject: SasSubject): string {
-  return subject.kind === 'account' || (subject.kind === 'blob' && subject.blob === undefined) ? 'rl' : 'r';
+  const isListed =
+    subject.kind === 'account' ||
+    (subject.kind === 'blob' && subject.blob === undefined) ||
+    (subject.kind === 'file' && subject.path === undefined);
+  return isListed ? 'rl' : 'r';
 }
 
 function parseUrls(words: SasValues): SasCommand['urls'] {

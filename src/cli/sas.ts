@@ -2,7 +2,13 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { parseSas } from '../rest/auth/sas-parser.ts';
-import { accountSasToken, blobSasToken, queueSasToken, tableSasToken } from '../rest/auth/sas-signature.ts';
+import {
+  accountSasToken,
+  blobSasToken,
+  fileSasToken,
+  queueSasToken,
+  tableSasToken,
+} from '../rest/auth/sas-signature.ts';
 import { PERMISSION_ORDER } from '../rest/auth/service-sas.ts';
 import { type Account, developmentAccount, StartError } from '../server/config.ts';
 import { type Origins, serviceTitle } from '../server/endpoints.ts';
@@ -52,7 +58,8 @@ function subjectPath(subject: SasSubject): string {
   if (subject.kind === 'account') return '/';
   if (subject.kind === 'queue') return `/${encodeURIComponent(subject.queue)}`;
   if (subject.kind === 'table') return `/${encodeURIComponent(subject.table)}`;
-  const parts = [subject.container, ...(subject.blob?.split('/') ?? [])];
+  const [first, rest] = subject.kind === 'file' ? [subject.share, subject.path] : [subject.container, subject.blob];
+  const parts = [first, ...(rest?.split('/') ?? [])];
   return parts.map((part) => `/${encodeURIComponent(part)}`).join('');
 }
 
@@ -105,6 +112,11 @@ function createToken(command: SasCommand, { name, keys: [key = ''] }: Account): 
   if (subject.kind === 'table') {
     const { table, keys } = subject;
     return tableSasToken(name, { ...common, identifier, table, keys }, key);
+  }
+  if (subject.kind === 'file') {
+    const { share, path = '' } = subject;
+    const resource = path === '' ? 's' : 'f';
+    return fileSasToken(name, { container: share, blob: path }, { ...common, resource, identifier }, key);
   }
   const { container, blob = '' } = subject;
   const resource = subject.blob === undefined ? 'c' : 'b';

@@ -77,7 +77,7 @@ export interface ContentStore {
    */
   completeContent(tx: Transaction, account: AccountId, id: ContentId, length: number): void;
   /** Such a content will not be completed: the sweeper removes its pages. */
-  discardContent(tx: Transaction, account: AccountId, id: ContentId): void;
+  discardContent(tx: Transaction, account: AccountId, id: ContentId, kind?: Content['kind']): void;
   increfContent(tx: Transaction, account: AccountId, id: ContentId): Promise<void>;
   /** At 0 references the content goes into the deletion queue. */
   decrefContent(tx: Transaction, account: AccountId, id: ContentId): Promise<void>;
@@ -133,6 +133,8 @@ export interface ContentRead {
     from: number,
     to: number,
   ): Promise<{ readonly isComplete: boolean }>;
+  /** What `planRanges` has found, if it is short and all of it was in rows; it is valid after the end of the read. */
+  readonly inMemory: Buffer | undefined;
   /** Called once, at the end of the read. */
   onEnd(fn: () => void): void;
   /**

@@ -35,6 +35,8 @@ const SMALL_CHUNKS_MAX = 4_096;
 const READ_BYTES = POOL_BUFFER_BYTES - OVERREAD_BYTES_MAX;
 /** Nobody writes into them. */
 const ZEROS = Buffer.alloc(256 << 10);
+/** Bytes of rows that are copied into one reply: a stream costs more than the copy. */
+const IN_MEMORY_BYTES_MAX = 64 << 10;
 /** Above this, streams read little at a time and do not read ahead. */
 const BUFFERED_BYTES_MAX = 64 << 20;
 
@@ -45,6 +47,7 @@ export class ContentDownload implements ContentRead {
   private readonly activeRead: ActiveRead;
   private bytes: AsyncGenerator<Buffer, void> | undefined = undefined;
   private ended: (() => void) | undefined = undefined;
+  inMemory: Buffer | undefined = undefined;
 
   constructor(context: DownloadContext) {
     this.context = context;
@@ -70,6 +73,10 @@ export class ContentDownload implements ContentRead {
     const { mapPagesMax } = this.context;
     const page = await planRanges(at, account, map, gen, from, to, mapPagesMax);
     const isComplete = page.end >= to;
+    if (isComplete && to - from <= IN_MEMORY_BYTES_MAX && page.ranges.every(isInMemory)) {
+      this.inMemory = joinInMemory(page.ranges);
+      return { isComplete };
+    }
     // Later lookups use the voids of this one: those that come later belong to later generations, and the content row may be gone.
     const lookUp = async (next: Snapshot, begin: number) => planRanges(next, account, map, gen, begin, to, mapPagesMax);
     if (isComplete || gen !== undefined) this.bytes = streamBytes(this.context, page, to, lookUp);
@@ -81,7 +88,7 @@ export class ContentDownload implements ContentRead {
   }
 
   stream(): AsyncIterable<Buffer> {
-    const { bytes } = this;
+    const bytes = this.bytes ?? (this.inMemory && singlePiece(this.inMemory));
     const ended = { done: true, value: undefined } as const;
     return {
       [Symbol.asyncIterator]: () => ({
@@ -110,6 +117,10 @@ export class ContentDownload implements ContentRead {
     this.ended?.();
     this.ended = undefined;
   }
+}
+
+async function* singlePiece(bytes: Buffer): AsyncGenerator<Buffer, void> {
+  yield bytes;
 }
 
 async function* streamBytes(
@@ -216,7 +227,7 @@ class RangeReader {
       return bytesOf({ ...range, to: range.from + ZEROS.length });
     }
     this.#addBuffered(totalBytes(small));
-    return small.length === 1 ? bytesOf(range) : Buffer.concat(small.map(bytesOf));
+    return joinInMemory(small);
   }
 
   #read(range: ChunkReadRange): Promise<Buffer> {
@@ -239,6 +250,10 @@ class RangeReader {
     this.#buffers[this.#bufferIndex] ??= acquireBuffer() ?? Buffer.allocUnsafeSlow(POOL_BUFFER_BYTES);
     return extents.read(name, place, from, end, this.#buffers[this.#bufferIndex], sums);
   }
+}
+
+function joinInMemory(ranges: readonly MemoryRange[]): Buffer {
+  return ranges.length === 1 ? bytesOf(ranges[0]!) : Buffer.concat(ranges.map(bytesOf));
 }
 
 /** At most as many as ZEROS has. */

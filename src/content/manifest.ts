@@ -86,8 +86,8 @@ export function completeContent(tx: Transaction, account: bigint, id: ContentId,
   tx.put(contentKey(account, id), encodeContent({ kind: 'list', length, refs: 1 }));
 }
 
-export function discardContent(tx: Transaction, account: bigint, id: ContentId): void {
-  abandonPending(tx, id, deletionKey(account, tx.timestamp, formatId(id)));
+export function discardContent(tx: Transaction, account: bigint, id: ContentId, kind?: Content['kind']): void {
+  abandonPending(tx, id, deletionKey(account, tx.timestamp, formatId(id)), undefined, kind);
 }
 
 export function abandonPending(

@@ -1,6 +1,6 @@
 /** Rows of the operation tables, and the operations that they are compiled into at start-up. */
 import { commonErrors, type Details, errorFactory, StorageError } from '../services/common/errors.ts';
-import type { CopySourceAddress, CopySourceReads, RemoteAddress } from './blob/copy-source.ts';
+import type { CopySourceAddress, CopySourceReads, RemoteAddress } from './copy-source.ts';
 import type { Reply } from './reply.ts';
 
 const fail = errorFactory(commonErrors);

@@ -51,6 +51,14 @@ export function query(name: string): Reader<string | undefined> {
   return reader((request) => request.query[key]);
 }
 
+export function requiredQuery(name: string): Reader<string> {
+  return reader(({ query }) => {
+    const value = query[name];
+    if (value === undefined) throw fail('MissingRequiredQueryParameter', { QueryParameterName: name });
+    return value;
+  });
+}
+
 interface Bounds {
   readonly min?: number;
   readonly max?: number;

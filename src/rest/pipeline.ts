@@ -1,6 +1,6 @@
 /** Request pipeline: address, CORS, authentication, routing, authorization, body, operation, reply. */
 import type { CorsRule } from '../rules/cors.ts';
-import { copySourceError } from '../services/blob/copy-sources.ts';
+import { copySourceError, type SourceService } from '../services/common/copy-sources.ts';
 import { commonErrors, errorFactory } from '../services/common/errors.ts';
 import type { Granted } from '../services/common/storage.ts';
 import { checkHost, checkPageWrite, isFromBrowser } from '../services/common/web-pages.ts';
@@ -21,7 +21,7 @@ import {
   responseOverrides,
 } from './auth/permissions.ts';
 import type { Account } from './auth/shared-key.ts';
-import { copySourceRequest, parseCopySource } from './blob/copy-source.ts';
+import { copySourceRequest, parseCopySource } from './copy-source.ts';
 import { corsHeaders, preflight } from './cors.ts';
 import type { RequestBody } from './http/request-body.ts';
 import { reserveReply } from './http/response-stream.ts';
@@ -69,8 +69,15 @@ export interface PipelineOptions<Context, Known extends ServedAccount = ServedAc
   readonly oauth?: 'basic' | undefined;
   /** The HTML for a browser that is pointed at the server itself. */
   readonly welcomePage?: () => string;
+  /** The services whose resources operations of any service can copy: by the port on which they listen, and by their name. */
+  readonly copySources?: CopySourceServices<Context> | undefined;
   /** Origins of other servers that copies may read from. */
   readonly copyOrigins?: ReadonlySet<string>;
+}
+
+export interface CopySourceServices<Context> {
+  serviceAt(port: string): SourceService | undefined;
+  access(service: SourceService, context: Context, container: string): Promise<ContainerAccess | undefined>;
 }
 
 export type Pipeline = (ctx: RequestContext) => Promise<Reply>;
@@ -87,7 +94,13 @@ export function createPipeline<Context, Known extends ServedAccount>(
   const authenticate: Authenticate = createAuthenticate({ ...options, service });
   const isAccount = (name: string) => accounts.find(name) !== undefined;
   const knownHosts = { isAccount, names: options.hostNames ?? [] };
-  const ownNames = { isAccount, hostNames: knownHosts.names, copyOrigins: options.copyOrigins ?? new Set<string>() };
+  const ownNames = {
+    service: service === 'file' ? service : ('blob' as const),
+    serviceAt: (port: string) => options.copySources?.serviceAt(port),
+    isAccount,
+    hostNames: knownHosts.names,
+    copyOrigins: options.copyOrigins ?? new Set<string>(),
+  };
 
   return async function runPipeline(ctx: RequestContext): Promise<Reply> {
     const { incoming, id } = ctx;
@@ -133,7 +146,8 @@ export function createPipeline<Context, Known extends ServedAccount>(
         const source = copySourceRequest(request, copySource, row);
         const isOwn = copySource.account === request.account;
         const ownerReads = isOwn && row.readsCopySource === 'as owner' && identity.kind === 'owner';
-        granted = { ...granted, source: await authorizeCopySource(source, incoming.socket, ownerReads) };
+        const { service: sourceService } = copySource;
+        granted = { ...granted, source: await authorizeCopySource(sourceService, source, incoming.socket, ownerReads) };
       }
       request = { ...request, copySource };
     }
@@ -176,9 +190,10 @@ export function createPipeline<Context, Known extends ServedAccount>(
     row: OperationAccess,
     request: Request,
     lookUpAccess: LookUpAccess,
+    of = service,
   ): Granted | undefined | Promise<Granted> {
     if (identity.kind === 'anonymous') return authorizeAnonymous(row, request, lookUpAccess);
-    return authorize(identity, row, service, request.container, service === 'blob' && namesTags(request));
+    return authorize(identity, row, of, request.container, of === 'blob' && namesTags(request));
   }
 
   function createContextFor(account: Known, identity: Identity, { version }: Request): ContextFor<Context> {
@@ -217,6 +232,7 @@ export function createPipeline<Context, Known extends ServedAccount>(
 
   /** Throws unless the source's own credential, or that of its owner who copies it, authorizes the read. */
   async function authorizeCopySource(
+    sourceService: SourceService,
     source: Request,
     socket: RequestContext['incoming']['socket'],
     ownerReads: boolean,
@@ -225,9 +241,14 @@ export function createPipeline<Context, Known extends ServedAccount>(
     try {
       if (!account) throw fail('ResourceNotFound');
       if (ownerReads && source.query.sig === undefined) return { account: account.id, container: undefined };
-      const lookUpAccess = (container: string) => options.access(context(account), container);
-      const identity = await authenticate(account, source, socket, lookUpAccess);
-      const rights = await authorizeCaller(identity, READ_BLOB, source, lookUpAccess);
+      const accessOf =
+        sourceService === service ? options.access : options.copySources?.access.bind(null, sourceService);
+      if (!accessOf) throw fail('ResourceNotFound');
+      const lookUpAccess = (container: string) => accessOf(context(account), container);
+      const authenticateSource = createAuthenticate({ ...options, service: sourceService });
+      const identity = await authenticateSource(account, source, socket, lookUpAccess);
+      const row: OperationAccess = { permission: 'read', shape: SOURCE_SHAPES[sourceService] };
+      const rights = await authorizeCaller(identity, row, source, lookUpAccess, sourceService);
       return { account: account.id, container: rights?.container };
     } catch (error) {
       throw copySourceError(error);
@@ -257,7 +278,7 @@ function withUnquotedETag(reply: Reply): Reply {
     : { ...reply, headers: { ...reply.headers, ETag: String(etag).replaceAll('"', '') } };
 }
 
-const READ_BLOB: OperationAccess = { permission: 'read', shape: '/{container}/{blob}' };
+const SOURCE_SHAPES = { blob: '/{container}/{blob}', file: '/{share}/{path}' } as const;
 
 /** Get Messages is a GET that changes the messages. */
 function isRead(method: string, { permission }: OperationAccess): boolean {

@@ -8,8 +8,13 @@ export interface BlobSegment {
 
 /** Two chunks: a kill loses at most as much as this, and the progress is shown in such steps. */
 export const SLICE_BYTES = 16 << 20;
+const MAP_PAGE_BYTES = 1 << 20;
 /** Small blocks of one slice: each is a reference to a chunk, in a row of the commit. */
 const SLICE_SEGMENTS_MAX = 400;
+
+/** The end of a slice of a content that changes in place: one lookup of its map finds it, wherever the slice begins. */
+export const nextInPlaceSlice = (offset: number, length: number): number =>
+  Math.min(length, offset - (offset % MAP_PAGE_BYTES) + SLICE_BYTES);
 
 /**
  * The segments of the next slice: at most SLICE_BYTES, except that a block is never divided, and at least one byte.

@@ -188,6 +188,14 @@ class ComposedServer {
           hasAuthority: certificate?.authority !== undefined,
         }),
       copyOrigins: new Set(config.copyFrom),
+      copySources: {
+        serviceAt: (port: string) =>
+          (['blob', 'file'] as const).find((name) => {
+            const origin = this.origins[name];
+            return origin !== undefined && new URL(origin).port === port;
+          }),
+        access: (name, context, container) => serviceDefinitions[name].access(context, container),
+      },
       isReady: () => this.stopped === undefined && !partition.isBroken() && storage.isCurrent(),
       // A spread is not checked for unknown properties.
     } satisfies Partial<RestServerOptions<Storage, KnownAccount>>;

@@ -16,11 +16,14 @@ import type { Extents } from '../extents/extents.ts';
 import type { HashPool } from '../hashing/hash-pool.ts';
 import type { Partition } from '../partition/partition.ts';
 import type { AccountDirectory } from '../services/accounts/accounts.ts';
-import { CopyRunner } from '../services/blob/copy-runner.ts';
+import { blobCopies } from '../services/blob/copy-target.ts';
+import { CopyRunner } from '../services/common/copy-runner.ts';
 import type { RemoteSources } from '../services/common/remote-sources.ts';
 import type { CopyQueue } from '../services/common/storage.ts';
+import { fileCopies } from '../services/file/running-copies.ts';
 import { type Sweeper, startSweeper } from '../services/maintenance/sweeper.ts';
 import { CloseStack } from './close-stack.ts';
+import { localSources } from './services.ts';
 
 export interface ServerMembershipOptions {
   readonly partition: Partition;
@@ -154,7 +157,9 @@ async function openIncarnation(
     });
     opened.push(() => collector.stop());
     const copies = new CopyRunner({
-      ...{ partition, content, epoch, sweeper, remote, onFailure: logFailure('copying failed') },
+      ...{ partition, content, epoch, sweeper, remote, sources: localSources },
+      targets: [blobCopies, fileCopies],
+      onFailure: logFailure('copying failed'),
       accounts: () => accounts.stored().map(({ id }) => id),
     });
     opened.push(() => copies.stop());

@@ -22,6 +22,7 @@ import { certificatesPath, extentsPath, readClockLead } from './data-directory.t
 import { type Incarnation, openServerMembership } from './incarnations.ts';
 import { type OwnedPartition, openOwnedPartition, openReadOnlyEngine } from './open-partition.ts';
 import type { CheckProgress, CheckResult, Where } from './public.ts';
+import { localSources } from './services.ts';
 import { claimExtents } from './shared-extents.ts';
 import type { ServerCertificate } from './tls/certificate.ts';
 
@@ -78,6 +79,7 @@ export async function openStorage(rows: OwnedPartition, config: Config, log: Log
         sweeper,
         copies,
         remote,
+        sources: localSources,
         granted,
         settings,
         heldLeases,

@@ -26,7 +26,7 @@ export async function runAzcopyOnShares({ command, env }, { target, folder }) {
   const service = ShareServiceClient.fromConnectionString(target.connectionString);
   const [share, other] = ['azcopy', 'other'].map((name) => service.getShareClient(name));
   for (const each of [share, other]) await each.create();
-  const container = BlobServiceClient.fromConnectionString(target.connectionString).getContainerClient('azcopy');
+  const container = BlobServiceClient.fromConnectionString(target.connectionString).getContainerClient('blobs');
   await container.create();
   const expiresOn = new Date(Date.now() + 3_600_000);
   const permissions = ShareSASPermissions.parse('rcwdl');
@@ -39,8 +39,8 @@ export async function runAzcopyOnShares({ command, env }, { target, folder }) {
   /** @type {[string, string[], () => Promise<unknown>, unknown][]} */
   const steps = [
     [
-      'copies up, with times and attributes',
-      ['copy', `${up}/*`, there, '--recursive', '--from-to=LocalFile', '--preserve-smb-info=true', '--put-md5'],
+      'copies up',
+      ['copy', `${up}/*`, there, '--recursive', '--from-to=LocalFile', '--put-md5'],
       () => namesIn(share),
       all,
     ],
@@ -55,15 +55,12 @@ export async function runAzcopyOnShares({ command, env }, { target, folder }) {
       'copies to another share on the server, with permissions',
       ['copy', there, elsewhere, '--recursive', '--from-to=FileFile', '--preserve-permissions=true'],
       () => namesIn(other),
-      [...files.keys()]
-        .map((name) => `azcopy/${name}`)
-        .sort()
-        .join(', '),
+      all,
     ],
     [
       'copies down what was copied on the server',
-      ['copy', elsewhere.replace('?', '/azcopy?'), downAgain, '--recursive', '--from-to=FileLocal'],
-      async () => isSame(join(downAgain, 'azcopy'), files),
+      ['copy', elsewhere, downAgain, '--recursive', '--from-to=FileLocal'],
+      async () => isSame(join(downAgain, 'other'), files),
       true,
     ],
     [

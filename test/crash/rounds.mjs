@@ -5,11 +5,13 @@ import { randomOf } from '../support/random.mjs';
 import { checkFolder, launch, startServer } from '../support/server-process.mjs';
 import { connect, connectToTables } from '../support/signed-client.mjs';
 import { newCounter } from './counter.mjs';
+import { newFileWriter } from './file-writer.mjs';
 import { newTableWriter } from './table-writer.mjs';
 import { newWriter } from './writer.mjs';
 
 const WRITERS = 6;
 const TABLE_WRITERS = 3;
+const FILE_WRITERS = 3;
 const COUNTERS = 2;
 const IN_A_HURRY = { imports: [new URL('./in-a-hurry.mjs', import.meta.url).href] };
 /** @typedef {ReturnType<typeof connect>} Client */
@@ -28,10 +30,12 @@ export async function crash({ location, rounds, seed, end = (server) => server.k
   const random = randomOf(seed);
   const writers = Array.from({ length: WRITERS }, (_, number) => newWriter(number));
   const tableWriters = Array.from({ length: TABLE_WRITERS }, (_, number) => newTableWriter(number));
+  const fileWriters = Array.from({ length: FILE_WRITERS }, (_, number) => newFileWriter(number));
   const counter = newCounter();
   /** @type {string[]} */
   const faults = [];
-  const acknowledged = () => [counter, ...writers, ...tableWriters].reduce((sum, part) => sum + part.acknowledged(), 0);
+  const acknowledged = () =>
+    [counter, ...writers, ...tableWriters, ...fileWriters].reduce((sum, part) => sum + part.acknowledged(), 0);
   let server = await startServer(location, IN_A_HURRY);
   await withClient(connect(server.origin), counter.create);
 
@@ -77,6 +81,11 @@ export async function crash({ location, rounds, seed, end = (server) => server.k
       clients.push(client);
       work.push(writer.write(client, randomOf(random.below(2 ** 31)), () => isOver));
     }
+    for (const writer of fileWriters) {
+      const client = fileClient(server);
+      clients.push(client);
+      work.push(writer.write(client, randomOf(random.below(2 ** 31)), () => isOver));
+    }
     const all = Promise.allSettled(work);
     await pause(alive);
     isOver = true;
@@ -107,7 +116,9 @@ export async function crash({ location, rounds, seed, end = (server) => server.k
   /** Runs the same action on all writers, each with a client of the server. @template T @param {(part: Part) => (client: Client) => Promise<T>} act */
   function ofEach(act) {
     const ofBlobs = [counter, ...writers].map((part) => withClient(connect(server.origin), act(part)));
-    return Promise.all([...ofBlobs, ...tableWriters.map((part) => withClient(tableClient(server), act(part)))]);
+    const ofTables = tableWriters.map((part) => withClient(tableClient(server), act(part)));
+    const ofFiles = fileWriters.map((part) => withClient(fileClient(server), act(part)));
+    return Promise.all([...ofBlobs, ...ofTables, ...ofFiles]);
   }
 
   /** @param {string} when */
@@ -133,6 +144,11 @@ function complaints(server) {
 /** @param {Awaited<ReturnType<typeof startServer>>} server */
 function tableClient(server) {
   return connectToTables(/** @type {string} */ (server.origins().Table));
+}
+
+/** @param {Awaited<ReturnType<typeof startServer>>} server */
+function fileClient(server) {
+  return connect(/** @type {string} */ (server.origins().File));
 }
 
 /**

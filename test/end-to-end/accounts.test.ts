@@ -269,6 +269,7 @@ describe('The admin endpoint', () => {
         blob: new URL(server.blobUrl).origin,
         queue: new URL(server.queueUrl).origin,
         table: new URL(server.tableUrl).origin,
+        file: new URL(server.fileUrl).origin,
       },
       token: expect.stringMatching(/^[\w-]{43}$/),
     });

@@ -124,6 +124,19 @@ describe('Metrics', () => {
       expect(rows['user;PutMessage']).toMatchObject({ TotalRequests: 9, Success: 9, PercentSuccess: 100 });
     });
 
+    it('count the requests of the File service by its operations', async () => {
+      await running.files.setProperties({ hourMetrics: metrics(true) });
+      await settle(running);
+      const share = await running.newShare();
+      await share.getShareLeaseClient().acquireLease(-1);
+      await share.delete().catch(() => undefined);
+      await settle(running);
+      const rows = await metricsIn(running, '$MetricsHourPrimaryTransactionsFile');
+      expect(rows['user;CreateShare']).toMatchObject({ TotalRequests: 1, Success: 1 });
+      expect(rows['user;AcquireShareLease']).toMatchObject({ TotalRequests: 1, Success: 1 });
+      expect(rows['user;DeleteShare']).toMatchObject({ TotalRequests: 1, ClientOtherError: 1 });
+    });
+
     it('lie in tables that are not listed, and that clients only read', async () => {
       await running.tables.setProperties({ minuteMetrics: metrics(true) });
       await settle(running);

@@ -300,6 +300,15 @@ describe('Copy Blob from another server', () => {
           await expectInOrder(running);
         });
 
+        it('has as many blocks as its source, and takes up to 50,000', async () => {
+          const to = (await running.newContainer()).getAppendBlobClient('to');
+          const headers = { 'x-ms-blob-type': 'AppendBlob', 'x-ms-blob-committed-block-count': '49999' };
+          await to.beginCopyFromURL(origin.put(`/${randomUUID()}`, { bytes: randomBytes(10), headers }));
+          expect((await ended(to)).blobCommittedBlockCount).toBe(49_999);
+          expect((await to.appendBlock('x', 1)).blobCommittedBlockCount).toBe(50_000);
+          await expectRefusal(to.appendBlock('x', 1), 409, 'BlockCountExceedsLimit');
+        });
+
         it('is refused if the source says what cannot be', async () => {
           const to = (await running.newContainer()).getPageBlobClient('to');
           const refused = (bytes: number, headers: Record<string, string>) =>

@@ -1,4 +1,5 @@
 /** Create Permission and Get Permission. */
+import { ShareClient, ShareSASPermissions } from '@azure/storage-file-share';
 import { describe, expect, it } from 'vitest';
 import { type Answer, expectError, expectRefusal, onEveryEngine, type Running } from '../support/test-server.ts';
 
@@ -79,6 +80,17 @@ onEveryEngine((running) => {
       expectError(await put(running, share.name, body.padEnd(262_145)), 413, 'RequestBodyTooLarge');
       const headers = { 'Content-MD5': 'AAAAAAAAAAAAAAAAAAAAAA==' };
       expectError(await put(running, share.name, body, headers), 400, 'Md5Mismatch');
+    });
+
+    it('is permitted by a signature for the share that grants writes and deletes', async () => {
+      const share = await running.newShare();
+      const expiresOn = new Date('2099-01-01T00:00:00Z');
+      const holder = (letters: string) =>
+        new ShareClient(share.generateSasUrl({ permissions: ShareSASPermissions.parse(letters), expiresOn }));
+      const { filePermissionKey } = await holder('wd').createPermission(SDDL);
+      expect((await holder('r').getPermission(filePermissionKey!)).permission).toContain(SDDL);
+      await expectRefusal(holder('rw').createPermission(SDDL), 403, 'AuthorizationPermissionMismatch');
+      await expectRefusal(holder('wd').getPermission(filePermissionKey!), 403, 'AuthorizationPermissionMismatch');
     });
 
     it('refuses a share that does not exist', async () => {

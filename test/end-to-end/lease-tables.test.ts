@@ -4,6 +4,7 @@ import {
   call,
   createBlob,
   createContainer,
+  createSource,
   leaseIds,
   look,
   sendLease,
@@ -21,7 +22,12 @@ import {
   type Resource,
   type Step,
 } from '../truth-tables/lease-actions.ts';
-import { leaseUseCells, leaseUseOperations, missingBlobCells } from '../truth-tables/lease-use.ts';
+import {
+  type LeaseUseOperation,
+  leaseUseCells,
+  leaseUseOperations,
+  missingBlobCells,
+} from '../truth-tables/lease-use.ts';
 
 const server = stillServer();
 let made = 0;
@@ -33,14 +39,19 @@ const MOMENT_SECONDS = 0.01;
 const both: Resource[] = ['blob', 'container'];
 
 beforeAll(async () => {
+  await createSource(server);
   homeEtag = (await look(server, await createContainer(server, HOME))).headers.etag;
 });
 
-async function newTarget(resource: Resource, steps: readonly Step[]): Promise<Target> {
+async function newTarget(
+  resource: Resource,
+  steps: readonly Step[],
+  type?: LeaseUseOperation['type'],
+): Promise<Target> {
   made += 1;
   const target =
     resource === 'blob'
-      ? await createBlob(server, `${HOME}/${made}`)
+      ? await createBlob(server, `${HOME}/${made}`, type)
       : await createContainer(server, `/container-${made}`);
   for (const step of steps) await takeStep(server, target, step);
   return target;
@@ -138,19 +149,19 @@ describe('Using what is leased', () => {
   const runs = leaseUseCells.flatMap((cell) =>
     leaseUseOperations
       .filter(({ resource, use }) => resource === cell.resource && use === cell.use)
-      .map(({ operation, status }) => ({ cell, operation, status })),
+      .map(({ operation, status, type }) => ({ cell, operation, status, type })),
   );
 
   it('is asked for every cell and every operation', () => {
     expect(leaseUseCells).toHaveLength(60);
-    expect(leaseUseOperations).toHaveLength(13);
-    expect(runs).toHaveLength(15 * 13);
-    expect(new Set(runs.map(({ operation }) => operation)).size).toBe(13);
+    expect(leaseUseOperations).toHaveLength(24);
+    expect(runs).toHaveLength(15 * 24);
+    expect(new Set(runs.map(({ operation }) => operation)).size).toBe(24);
   });
 
-  for (const { cell, operation, status } of runs) {
+  for (const { cell, operation, status, type } of runs) {
     it(`${operation}: ${cell.title}: ${cell.verdict}`, async () => {
-      const target = await newTarget(cell.resource, cell.steps);
+      const target = await newTarget(cell.resource, cell.steps, type);
       const before = await identityOf(target);
       const answer = await call(server, operation, target, {
         'x-ms-lease-id': cell.leaseId && leaseIds[cell.leaseId],
@@ -164,7 +175,7 @@ describe('Using what is leased', () => {
         return;
       }
       const after = await identityOf(target);
-      if (proceeded && /^(?:Put|Set) /.test(operation)) expect(after.etag).not.toBe(before.etag);
+      if (proceeded && /^(?:Put|Set|Append|Clear) /.test(operation)) expect(after.etag).not.toBe(before.etag);
       else expect(after).toEqual(before);
       await expectLease(target, cell.after);
     });

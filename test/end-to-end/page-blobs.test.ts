@@ -211,23 +211,45 @@ describe('Put Page, Clear Page and Put Page From URL', () => {
       }
     });
 
+    /** Conditions on a blob whose number is 5, and whether it meets them. */
+    const SEQUENCE_CONDITIONS: readonly [PageBlobRequestConditions, boolean][] = [
+      [{ ifSequenceNumberLessThanOrEqualTo: 4 }, false],
+      [{ ifSequenceNumberLessThanOrEqualTo: 5 }, true],
+      [{ ifSequenceNumberLessThanOrEqualTo: 6 }, true],
+      [{ ifSequenceNumberLessThan: 4 }, false],
+      [{ ifSequenceNumberLessThan: 5 }, false],
+      [{ ifSequenceNumberLessThan: 6 }, true],
+      [{ ifSequenceNumberEqualTo: 4 }, false],
+      [{ ifSequenceNumberEqualTo: 5 }, true],
+      [{ ifSequenceNumberEqualTo: 6 }, false],
+      [{ ifSequenceNumberLessThanOrEqualTo: 5, ifSequenceNumberLessThan: 6, ifSequenceNumberEqualTo: 5 }, true],
+      [{ ifSequenceNumberLessThan: 9, ifSequenceNumberEqualTo: 6 }, false],
+    ];
+
     it('compares the sequence number', async () => {
       const blob = await newBlob(running);
       await blob.updateSequenceNumber('update', 5);
-      const under = (conditions: PageBlobRequestConditions) => blob.uploadPages(pages(1, 'x'), 0, PAGE, { conditions });
-      await under({ ifSequenceNumberLessThanOrEqualTo: 5, ifSequenceNumberLessThan: 6, ifSequenceNumberEqualTo: 5 });
-      for (const conditions of [
-        { ifSequenceNumberLessThanOrEqualTo: 4 },
-        { ifSequenceNumberLessThan: 5 },
-        { ifSequenceNumberEqualTo: 6 },
-        { ifSequenceNumberLessThan: 9, ifSequenceNumberEqualTo: 6 },
-      ]) {
-        await expectRefusal(under(conditions), 412, 'SequenceNumberConditionNotMet');
-        await expectRefusal(blob.clearPages(0, PAGE, { conditions }), 412, 'SequenceNumberConditionNotMet');
-      }
-      const headers = { 'x-ms-page-write': 'update', 'x-ms-range': 'bytes=0-511', 'x-ms-if-sequence-number-le': '-1' };
-      const answer = await running.request('PUT', `${pathOf(blob)}?comp=page`, { headers, body: Buffer.alloc(512) });
-      expectError(answer, 400, 'InvalidInput');
+      const source = running.service.getContainerClient(blob.containerName).getPageBlobClient('source');
+      await source.create(PAGE);
+      const url = await signed(source);
+      for (const [conditions, isMet] of SEQUENCE_CONDITIONS)
+        for (const act of [
+          () => blob.uploadPages(pages(1, 'x'), 0, PAGE, { conditions }),
+          () => blob.clearPages(0, PAGE, { conditions }),
+          () => blob.uploadPagesFromURL(url, 0, 0, PAGE, { conditions }),
+        ])
+          if (isMet) await act();
+          else await expectRefusal(act(), 412, 'SequenceNumberConditionNotMet');
+      for (const name of ['le', 'lt', 'eq'])
+        for (const value of ['-1', 'x', '9223372036854775808']) {
+          const write = { 'x-ms-page-write': 'update', 'x-ms-range': 'bytes=0-511' };
+          const headers = { ...write, [`x-ms-if-sequence-number-${name}`]: value };
+          const answer = await running.request('PUT', `${pathOf(blob)}?comp=page`, {
+            headers,
+            body: Buffer.alloc(512),
+          });
+          expectError(answer, 400, 'InvalidInput');
+        }
     });
 
     it('of many clients at once leaves each page with the bytes of one of them', async () => {

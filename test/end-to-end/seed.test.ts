@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { TableClient } from '@azure/data-tables';
 import { BlobServiceClient } from '@azure/storage-blob';
+import { type ShareClient, ShareServiceClient } from '@azure/storage-file-share';
 import { QueueServiceClient } from '@azure/storage-queue';
 import { type HoldfastServer, StartError, type StartOptions, start } from 'holdfast';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
@@ -37,6 +38,15 @@ tables:
     entities:
       - { PartitionKey: a, RowKey: "1", Age: 3, Height: 2.0, Big: 12345678901234567, Big@odata.type: Edm.Int64 }
       - { PartitionKey: a, RowKey: "2", Born: "2001-02-03T00:00:00Z", Born@odata.type: Edm.DateTime, Nobody: null }
+shares:
+  docs:
+    quota: 7
+    tier: Hot
+    metadata: { team: c }
+    folder: files
+    files:
+      notes/today.txt: Rain
+      notes/raw: { base64: AAEC, contentType: image/png, metadata: { size: "1" } }
 accounts:
   second:
     keys: [c2Vjb25k]
@@ -62,8 +72,14 @@ function clientsOf(connectionString: string) {
     blob: (container: string, name: string) => blobs.getContainerClient(container).getBlockBlobClient(name),
     container: (name: string) => blobs.getContainerClient(name),
     queue: (name: string) => QueueServiceClient.fromConnectionString(connectionString).getQueueClient(name),
+    share: (name: string) => ShareServiceClient.fromConnectionString(connectionString).getShareClient(name),
     people: TableClient.fromConnectionString(connectionString, 'People', { allowInsecureConnection: true }),
   };
+}
+
+/** The text of a file in a share. */
+async function textOf(share: ShareClient, path: string): Promise<string> {
+  return (await share.rootDirectoryClient.getFileClient(path).downloadToBuffer()).toString();
 }
 
 function seedFolder(text = SEED, name = 'seed.yaml'): { readonly folder: string; readonly seed: string } {
@@ -76,9 +92,9 @@ function seedFolder(text = SEED, name = 'seed.yaml'): { readonly folder: string;
 }
 
 describe('A seed', () => {
-  it('creates accounts, containers with blobs, queues with messages, and tables with entities', async () => {
+  it('creates accounts, containers with blobs, queues with messages, tables with entities, and shares with files', async () => {
     const { seed } = seedFolder();
-    const { container, blob, queue, people } = await restart({ inMemory: true, seed });
+    const { container, blob, queue, people, share } = await restart({ inMemory: true, seed });
 
     expect(await container('photos').getProperties()).toMatchObject({
       metadata: { owner: 'me' },
@@ -111,6 +127,16 @@ describe('A seed', () => {
     expect((await people.getEntity('a', '2')).Born).toEqual(new Date('2001-02-03T00:00:00Z'));
     expect(await people.getEntity('a', '2')).not.toHaveProperty('Nobody');
 
+    const docs = share('docs');
+    const { quota, accessTier, metadata } = await docs.getProperties();
+    expect([quota, accessTier, metadata]).toEqual([7, 'Hot', { team: 'c' }]);
+    expect(await textOf(docs, 'notes/today.txt')).toBe('Rain');
+    expect(await docs.rootDirectoryClient.getFileClient('notes/raw').getProperties()).toMatchObject({
+      ...{ contentLength: 3, contentType: 'image/png', metadata: { size: '1' } },
+    });
+    expect(await textOf(docs, 'index.html')).toBe('<p>');
+    expect(await textOf(docs, 'deep/er/large')).toBe('abc'.repeat(100_000));
+
     const second = server!.connectionString
       .replaceAll('devstoreaccount1', 'second')
       .replace(/AccountKey=[^;]*/, 'AccountKey=c2Vjb25k');
@@ -123,6 +149,8 @@ describe('A seed', () => {
     const before = await restart({ location, seed });
     await before.blob('photos', 'hello.txt').upload('changed', 7);
     await before.container('photos').setMetadata({ owner: 'you' });
+    await before.share('docs').rootDirectoryClient.getFileClient('notes/today.txt').create(0);
+    await before.share('docs').setProperties({ quotaInGB: 9 });
     await before.people.updateEntity({ partitionKey: 'a', rowKey: '1', Age: 4 }, 'Merge');
     const taken = await before.queue('jobs').receiveMessages({ numberOfMessages: 2 });
     for (const { messageId, popReceipt } of taken.receivedMessageItems)
@@ -132,6 +160,8 @@ describe('A seed', () => {
     const after = await restart({ location, seed });
     expect((await after.blob('photos', 'hello.txt').downloadToBuffer()).toString()).toBe('changed');
     expect((await after.container('photos').getProperties()).metadata).toEqual({ owner: 'you' });
+    expect(await textOf(after.share('docs'), 'notes/today.txt')).toBe('');
+    expect((await after.share('docs').getProperties()).quota).toBe(9);
     expect((await after.people.getEntity('a', '1')).Age).toBe(4);
     expect((await after.queue('jobs').getProperties()).approximateMessagesCount).toBe(2);
     expect((await after.blob('photos', 'pixel').getProperties()).etag).toBe(etag);
@@ -146,6 +176,19 @@ describe('A seed', () => {
     const after = await restart({ location, seed });
     expect(await after.blob('photos', 'hello.txt').exists()).toBe(true);
     expect(await after.blob('photos', 'new.txt').exists()).toBe(true);
+  });
+
+  it('writes a long file whole: what a start has left of one is written again', async () => {
+    const { folder, seed } = seedFolder('shares: { docs: { folder: files } }');
+    const bytes = Buffer.alloc(9_000_001, 'long file');
+    writeFileSync(join(folder, 'files', 'long'), bytes);
+    const location = join(folder, 'data');
+    const before = await restart({ location, seed: { shares: { docs: {} } } });
+    await before.share('docs').rootDirectoryClient.getFileClient('long.incomplete').create(5);
+    const { share } = await restart({ location, seed });
+    const long = share('docs').rootDirectoryClient.getFileClient('long');
+    expect((await long.downloadToBuffer()).equals(bytes)).toBe(true);
+    expect(await share('docs').rootDirectoryClient.getFileClient('long.incomplete').exists()).toBe(false);
   });
 
   it('may be JSON, or the value of the option', async () => {
@@ -208,7 +251,10 @@ describe('A seed', () => {
     ['an entity twice', 'RowKey: "2"', 'RowKey: "1"', 0, 'an entity with the same PartitionKey and RowKey'],
     ['a key that is not Base64', '[c2Vjb25k]', '["!"]', 0, 'key 1 is not base64'],
     ['an account without keys', '    keys: [c2Vjb25k]', '    queues: {}', -1, 'give it keys'],
-    ['shares', 'tables:', 'shares:', 0, 'need the File service'],
+    ['a share of no size', 'quota: 7', 'quota: 0', 0, 'quota: it is a number of GiB'],
+    ['a name that no share can have', '  docs:', '  Docs:', 0, 'the name of a share has 3 to 63'],
+    ['a tier that a share cannot have', 'tier: Hot', 'tier: Cold', 0, 'it is TransactionOptimized or Hot or Cool'],
+    ['a path that no file can have', 'notes/today.txt', '"notes/a|b"', 0, 'the name of a file is a path'],
     ['a key that is there twice', 'RowKey: "1"', 'PartitionKey: "1"', 0, 'Map keys must be unique'],
     ['text that is not YAML', 'owner: me }', 'owner: me', 1, 'must be sufficiently indented'],
   ];

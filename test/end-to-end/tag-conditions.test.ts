@@ -1,4 +1,11 @@
-import type { BlockBlobClient, ContainerClient } from '@azure/storage-blob';
+import {
+  type AppendBlobClient,
+  BlobSASPermissions,
+  BlockBlobClient,
+  type ContainerClient,
+  type PageBlobClient,
+  type StorageSharedKeyCredential,
+} from '@azure/storage-blob';
 import { describe, expect, it } from 'vitest';
 import { serviceSas } from '../support/raw-signing.mjs';
 import { expectError, expectRefusal, onEveryEngine, onLmdb, type Running } from '../support/test-server.ts';
@@ -35,6 +42,54 @@ const WRITES: readonly [string, Act][] = [
   ['Delete Blob', (blob, conditions) => blob.delete({ conditions })],
 ];
 
+type ActInPlace = (container: ContainerClient, conditions: { tagConditions: string }) => Promise<unknown>;
+
+const onAppend =
+  (act: (blob: AppendBlobClient, conditions: { tagConditions: string }) => Promise<unknown>): ActInPlace =>
+  (container, conditions) =>
+    act(container.getAppendBlobClient('blob'), conditions);
+const onPage =
+  (act: (blob: PageBlobClient, conditions: { tagConditions: string }) => Promise<unknown>): ActInPlace =>
+  (container, conditions) =>
+    act(container.getPageBlobClient('blob'), conditions);
+const PAGE = Buffer.alloc(512, 'x');
+
+/** The type of the blob, and what is done to it. */
+const IN_PLACE: readonly [string, 'append' | 'page', ActInPlace][] = [
+  ['Put Blob (append blob)', 'append', onAppend((blob, conditions) => blob.create({ conditions, tags }))],
+  ['Append Block', 'append', onAppend((blob, conditions) => blob.appendBlock('x', 1, { conditions }))],
+  [
+    'Append Block From URL',
+    'append',
+    onAppend(async (blob, conditions) => blob.appendBlockFromURL(await sourceOf(blob), 0, 512, { conditions })),
+  ],
+  ['Put Blob (page blob)', 'page', onPage((blob, conditions) => blob.create(512, { conditions, tags }))],
+  ['Put Page', 'page', onPage((blob, conditions) => blob.uploadPages(PAGE, 0, 512, { conditions }))],
+  ['Clear Page', 'page', onPage((blob, conditions) => blob.clearPages(0, 512, { conditions }))],
+  [
+    'Put Page From URL',
+    'page',
+    onPage(async (blob, conditions) => blob.uploadPagesFromURL(await sourceOf(blob), 0, 0, 512, { conditions })),
+  ],
+  ['Get Page Ranges', 'page', onPage((blob, conditions) => blob.getPageRanges(0, 512, { conditions }))],
+  ['Set Blob Properties (resize)', 'page', onPage((blob, conditions) => blob.resize(1024, { conditions }))],
+  [
+    'Set Blob Properties (sequence number)',
+    'page',
+    onPage((blob, conditions) => blob.updateSequenceNumber('increment', undefined, { conditions })),
+  ],
+];
+
+/** A signed page beside the blob. */
+function sourceOf(blob: AppendBlobClient | PageBlobClient): Promise<string> {
+  const source = new BlockBlobClient(
+    blob.url.replace(/blob$/, 'source'),
+    blob.credential as StorageSharedKeyCredential,
+  );
+  const options = { permissions: BlobSASPermissions.parse('r'), expiresOn: new Date(Date.now() + 3_600_000) };
+  return source.generateSasUrl(options);
+}
+
 async function newBlob(container: ContainerClient): Promise<BlockBlobClient> {
   const blob = container.getBlockBlobClient('blob');
   await blob.upload('x', 1, { tags });
@@ -49,6 +104,18 @@ describe('x-ms-if-tags', () => {
       await expectRefusal(act(blob, { tagConditions: UNMET }), 412, 'ConditionNotMet');
       expect(await blob.getProperties()).toMatchObject({ etag, leaseState: 'available', tagCount: 2 });
       await act(blob, { tagConditions: MET });
+    });
+
+    it.each(IN_PLACE)('decides whether %s happens', async (_, type, act) => {
+      const container = await running.newContainer();
+      await container.getBlockBlobClient('source').upload(PAGE, PAGE.length);
+      if (type === 'append') await container.getAppendBlobClient('blob').create({ tags });
+      else await container.getPageBlobClient('blob').create(512, { tags });
+      const blob = container.getBlobClient('blob');
+      const { etag } = await blob.getProperties();
+      await expectRefusal(act(container, { tagConditions: UNMET }), 412, 'ConditionNotMet');
+      expect(await blob.getProperties()).toMatchObject({ etag, tagCount: 2 });
+      await act(container, { tagConditions: MET });
     });
 
     it('decides whether Get Blob Properties and Get Blob Metadata answer', async () => {

@@ -97,6 +97,16 @@ export const listAttacks = [
     request: (n) => ({ service: 'queue', query: listing(NAME, n), allowed: true }),
   },
   {
+    ...{ name: 'shares with long metadata', ...lists },
+    prepare: putting(ITEMS, (at) => ({
+      service: 'file',
+      path: `/${NAME}${at}`,
+      query: ['restype=share'],
+      headers: LONG,
+    })),
+    request: (n) => ({ service: 'file', query: listing(NAME, n), allowed: true }),
+  },
+  {
     ...{ name: 'blobs with long metadata', ...lists, prepare: blobs('long', LONG) },
     request: (n) => ({ path: `/${CONTAINER}`, query: ['restype=container', ...listing('long', n)], allowed: true }),
   },

@@ -34,10 +34,10 @@ describe('The history of sixteen clients on files', { timeout: 120_000 }, () => 
       replace: "if (verdict === 'LeaseNotPresent') throw fail(LEASE_CODES[verdict]);",
     },
     {
-      title: 'when a file that is replaced keeps its bytes',
+      title: 'when a deletion leaves the file there',
       file: 'services/file/files.js',
-      find: /contentId, content, metadata \}/,
-      replace: 'contentId: node?.contentId ?? contentId, content, metadata }',
+      find: /removeNode\(tx, target\);\s+return releaseFileContent\(tx, storage, target\.node\);/,
+      replace: 'return false;',
     },
   ];
   for (const bug of bugs) {

@@ -50,7 +50,7 @@ const get = async (process: Process, blob: string) => rest(await beginGet(proces
 const copy = (process: Process, from: string, to: string) =>
   copyBlob(process.storage, {
     ...base(to),
-    source: { url: 'http://here/', container: 'box', blob: from },
+    source: { url: 'http://here/', service: 'blob' as const, container: 'box', item: from },
     ...{ sourceConditions: {}, sourceLeaseId: undefined, metadata: [] },
   });
 

@@ -3,13 +3,14 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { TableClient, TableServiceClient } from '@azure/data-tables';
 import { BlobServiceClient, ContainerClient } from '@azure/storage-blob';
+import { ShareServiceClient } from '@azure/storage-file-share';
 import { QueueClient, QueueServiceClient } from '@azure/storage-queue';
 import { check } from 'holdfast';
 import { describe, expect, it } from 'vitest';
 import { type Program, runProgram } from '../support/child-program.ts';
 import { newFolder, root } from '../support/repository-copy.ts';
 
-const READY = 'Azurite Table service is successfully listening at ';
+const READY = 'Azurite File service is successfully listening at ';
 const DEVELOPMENT_KEY = 'Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==';
 
 describe.each(['running', 'stopped'])('holdfast account on a %s server', (state) => {
@@ -21,12 +22,12 @@ describe.each(['running', 'stopped'])('holdfast account on a %s server', (state)
     const added = await holdfast(folder, 'account', 'add', 'mine');
     expect(added).toMatch(/^account +mine\nkey 1 +\S{88}\nkey 2 +\S{88}\nconnection string +Default\S+\n$/);
     const origin = state === 'running' ? originOf(server) : 'http://127.0.0.1:10000';
-    const [queues, tables] =
+    const [queues, tables, files] =
       state === 'running'
-        ? [originOf(server, 'Queue'), originOf(server, 'Table')]
-        : ['http://127.0.0.1:10001', 'http://127.0.0.1:10002'];
+        ? [originOf(server, 'Queue'), originOf(server, 'Table'), originOf(server, 'File')]
+        : ['http://127.0.0.1:10001', 'http://127.0.0.1:10002', 'http://127.0.0.1:10003'];
     expect(added).toContain(
-      `;AccountName=mine;AccountKey=${keyIn(added)};BlobEndpoint=${origin}/mine;QueueEndpoint=${queues}/mine;TableEndpoint=${tables}/mine;\n`,
+      `;AccountName=mine;AccountKey=${keyIn(added)};BlobEndpoint=${origin}/mine;QueueEndpoint=${queues}/mine;TableEndpoint=${tables}/mine;FileEndpoint=${files}/mine;\n`,
     );
 
     const list = await holdfast(folder, 'account', 'list');
@@ -184,17 +185,35 @@ describe('holdfast sas', () => {
   it('prints a URL for each service of an account', async () => {
     const folder = newFolder();
     const server = await serverIn(folder);
-    const [blobs = '', queues = '', tables = '', ...more] = (await sas(folder, '-p', 'rwlac')).split('\n');
+    const urls = (await sas(folder, '-p', 'rwlac')).split('\n');
+    const [blobs = '', queues = '', tables = '', files = '', ...more] = urls;
     expect(more).toEqual([]);
-    expect([blobs, queues, tables].map((url) => url.split('?')[0])).toEqual(
-      ['Blob', 'Queue', 'Table'].map((service) => `${originOf(server, service)}/devstoreaccount1/`),
+    expect(urls.map((url) => url.split('?')[0])).toEqual(
+      ['Blob', 'Queue', 'Table', 'File'].map((service) => `${originOf(server, service)}/devstoreaccount1/`),
     );
     await new BlobServiceClient(blobs).createContainer('box');
     await new QueueServiceClient(queues).createQueue('line');
     await new TableServiceClient(tables, { allowInsecureConnection: true }).createTable('people');
+    await new ShareServiceClient(files).createShare('docs');
     const two = await sas(folder, '--services', 'tq');
     expect(two.match(/:\d+(?=\/)/g)).toEqual([queues, tables].map((url) => `:${new URL(url).port}`));
     expect((await fetch(blobs.replace(/\?.*/, `?comp=list&${two.split('\n')[0]?.split('?')[1]}`))).status).toBe(403);
+  });
+
+  it('signs for a share and for a file', async () => {
+    const folder = newFolder();
+    const server = await serverIn(folder);
+    const [files = ''] = (await sas(folder, '--services', 'f', '-p', 'rwlac')).split('\n');
+    const share = new ShareServiceClient(files).getShareClient('docs');
+    await share.create();
+    await share.createDirectory('notes');
+    await share.getDirectoryClient('notes').getFileClient('a b.txt').uploadData(Buffer.from('Hello'));
+    const listed = await sas(folder, '--share', 'docs');
+    expect(listed).toMatch(new RegExp(`^${originOf(server, 'File')}/devstoreaccount1/docs\\?sv=\\S+sr=s&sig=`));
+    expect((await fetch(`${listed}&restype=directory&comp=list`)).status).toBe(200);
+    const url = await sas(folder, '--share', 'docs', '--file', 'notes/a b.txt');
+    expect(await (await fetch(url)).text()).toBe('Hello');
+    expect((await fetch(url.replace('a%20b.txt', 'other'))).status).toBe(403);
   });
 
   it('prints the query alone, or a connection string', async () => {
@@ -203,7 +222,9 @@ describe('holdfast sas', () => {
     const token = await sas(folder, '--as', 'token', '-p', 'rwlac');
     expect(token).toMatch(/^sv=[^?\n]*&sig=[^?\n]*$/);
     const connection = await sas(folder, '--as', 'connection-string', '-p', 'rwlac');
-    expect(connection).toMatch(/^BlobEndpoint=\S+;QueueEndpoint=\S+;TableEndpoint=\S+;SharedAccessSignature=sv=\S+$/);
+    expect(connection).toMatch(
+      /^BlobEndpoint=\S+;QueueEndpoint=\S+;TableEndpoint=\S+;FileEndpoint=\S+;SharedAccessSignature=sv=\S+$/,
+    );
     await BlobServiceClient.fromConnectionString(connection).createContainer('box');
     await QueueServiceClient.fromConnectionString(connection).createQueue('line');
     await TableServiceClient.fromConnectionString(connection, { allowInsecureConnection: true }).createTable('people');
@@ -292,6 +313,7 @@ describe('holdfast sas', () => {
       'http://127.0.0.1:10000/mine/',
       'http://127.0.0.1:10001/mine/',
       'http://127.0.0.1:10002/mine/',
+      'http://127.0.0.1:10003/mine/',
     ]);
     const [url = ''] = urls;
     const server = await serverIn(folder);

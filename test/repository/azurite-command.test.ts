@@ -11,10 +11,10 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Program, runProgram } from '../support/child-program.ts';
 import { newFolder, root } from '../support/repository-copy.ts';
 
-const READY = 'Azurite Table service is successfully listening at ';
+const READY = 'Azurite File service is successfully listening at ';
 const MEMORY = ['--inMemoryPersistence', '--blobPort', '0'];
 const MEMORY_ONLY = ['--inMemoryPersistence'];
-const services = ['Blob', 'Queue', 'Table'];
+const services = ['Blob', 'Queue', 'Table', 'File'];
 
 describe('azurite', () => {
   it('prints the lines of the emulator and nothing else on standard output when it is silent', async () => {
@@ -27,9 +27,11 @@ describe('azurite', () => {
       'Azurite Blob service is starting at http://0.0.0.0:PORT',
       'Azurite Queue service is starting at http://127.0.0.1:PORT',
       'Azurite Table service is starting at http://127.0.0.1:PORT',
+      'Azurite File service is starting at http://127.0.0.1:PORT',
       'Azurite Blob service is successfully listening at http://0.0.0.0:PORT',
       'Azurite Queue service is successfully listening at http://127.0.0.1:PORT',
       'Azurite Table service is successfully listening at http://127.0.0.1:PORT',
+      'Azurite File service is successfully listening at http://127.0.0.1:PORT',
       ...services.map((service) => `Azurite ${service} service is closing...`),
       ...services.map((service) => `Azurite ${service} service successfully closed`),
     ]);
@@ -40,7 +42,7 @@ describe('azurite', () => {
     await program.printed('Azurite Blob service is successfully listening at ');
     const [before = ''] = program.stdout().split('Azurite Blob service is successfully');
     expect(before).toContain('connection string  DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;');
-    const origins = [...before.matchAll(/(Blob|Queue|Table)Endpoint=(http:[^;]*)\/devstoreaccount1;/g)];
+    const origins = [...before.matchAll(/(Blob|Queue|Table|File)Endpoint=(http:[^;]*)\/devstoreaccount1;/g)];
     expect(origins.map(([, service]) => service)).toEqual(services);
     for (const [, , origin] of origins) expect((await fetch(`${origin}/health/ready`)).status).toBe(200);
   });
@@ -71,7 +73,7 @@ describe('azurite', () => {
     await ready;
     child.send('shutdown');
     expect(await once(child, 'close')).toEqual([0, null]);
-    expect(printed).toMatch(/Azurite Table service successfully closed\n$/);
+    expect(printed).toMatch(/Azurite File service successfully closed\n$/);
   });
 
   it('ends with 1 when the start fails, also when it was forked', async () => {
@@ -104,9 +106,9 @@ describe('azurite', () => {
     expect(await once(child, 'exit')).toEqual([0, null]);
   });
 
-  it.each(['blob', 'queue', 'table'])('names the flag of the port that is in use: %s', async (service) => {
+  it.each(['blob', 'queue', 'table', 'file'])('names the flag of the port that is in use: %s', async (service) => {
     const port = await aTakenPort();
-    const free = ['blob', 'queue', 'table'].flatMap((each) => [`--${each}Port`, each === service ? port : '0']);
+    const free = ['blob', 'queue', 'table', 'file'].flatMap((each) => [`--${each}Port`, each === service ? port : '0']);
     const program = azurite(['--inMemoryPersistence', ...free]);
     expect(await program.ended).toEqual({ code: 1, signal: null });
     expect(program.stderr()).toContain(`azurite: Port ${port} is in use: choose another by --${service}Port`);
@@ -172,7 +174,8 @@ describe('azurite', () => {
   });
 });
 
-describe.each(services)('azurite-%s', (title) => {
+// The emulator has no program for files.
+describe.each(services.slice(0, 3))('azurite-%s', (title) => {
   const name = title.toLowerCase();
   const port = [`--${name}Port`, '0'];
 
@@ -210,7 +213,7 @@ Azurite ${title} service successfully closed
 });
 
 describe('holdfast', () => {
-  it('serves all three and passes over nothing', async () => {
+  it('serves all four and passes over nothing', async () => {
     const words = [...MEMORY, '--queueHost', '127.0.0.1', '--tablePort', '0', '--queueKeepAliveTimeout', '9'];
     const program = runProgram(process.execPath, [join(root, 'dist', 'bin', 'holdfast.js'), ...words], {
       cwd: newFolder(),
@@ -220,6 +223,7 @@ describe('holdfast', () => {
       '  blob service',
       '  queue service',
       '  table service',
+      '  file service',
     ]);
     expect(program.stderr()).toBe('');
     await use(/connection string {2}(\S+)/.exec(program.stdout())?.[1] ?? '');

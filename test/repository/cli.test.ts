@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { type Program, runProgram } from '../support/child-program.ts';
 import { newFolder, root } from '../support/repository-copy.ts';
 
-const READY = 'Table service is successfully listening';
+const READY = 'File service is successfully listening';
 
 describe('holdfast start', () => {
   it('prints what it serves, a connection string, and where the data is', async () => {
@@ -15,11 +15,13 @@ describe('holdfast start', () => {
     expect(program.stdout()).toMatch(/^ {2}blob service +http:\/\/127\.0\.0\.1:1\/one$/m);
     expect(program.stdout()).toMatch(/^ {2}queue service +http:\/\/127\.0\.0\.1:2\/one$/m);
     expect(program.stdout()).toMatch(/^ {2}table service +http:\/\/127\.0\.0\.1:3\/one$/m);
+    expect(program.stdout()).toMatch(/^ {2}file service +http:\/\/127\.0\.0\.1:4\/one$/m);
     expect(program.stdout()).toContain('the connection string\n');
     expect(program.stdout()).toMatch(/data +\S+some-data\n/);
     expect(program.stdout()).toContain('Azurite Blob service is successfully listening at http://127.0.0.1:1\n');
     expect(program.stdout()).toContain('Azurite Queue service is successfully listening at http://127.0.0.1:2\n');
     expect(program.stdout()).toContain('Azurite Table service is successfully listening at http://127.0.0.1:3\n');
+    expect(program.stdout()).toContain('Azurite File service is successfully listening at http://127.0.0.1:4\n');
   });
 
   it('prints nothing when silent', async () => {
@@ -172,6 +174,7 @@ export async function start() {
     blobUrl: 'http://127.0.0.1:1/one',
     queueUrl: 'http://127.0.0.1:2/one',
     tableUrl: 'http://127.0.0.1:3/one',
+    fileUrl: 'http://127.0.0.1:4/one',
     connectionString: 'the connection string',
     async stop() { clearInterval(alive); ${stop} },
   };

@@ -5,9 +5,27 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Program, runProgram } from '../support/child-program.ts';
+import { freePort } from '../support/postgres-cluster.ts';
 import { newFolder, root } from '../support/repository-copy.ts';
 
 const READY = 'successfully listening at ';
+
+/** Has the port until the test ends. Where another program keeps it, that is as good. */
+async function takePort(port: number): Promise<void> {
+  for (let attempt = 0; attempt < 20; attempt++) {
+    const server = createServer().listen(port, '127.0.0.1');
+    const isTaken = await Promise.race([
+      once(server, 'listening').then(() => true),
+      once(server, 'error').then(() => false),
+    ]);
+    if (!isTaken) {
+      await new Promise((done) => setTimeout(done, 100));
+      continue;
+    }
+    onTestFinished(() => void server.close());
+    return;
+  }
+}
 
 describe('holdfast', () => {
   it('serves from the folder that it names, and ends with 0 at SIGTERM', async () => {
@@ -16,7 +34,7 @@ describe('holdfast', () => {
     await program.printed(READY);
     expect(program.stdout()).toContain(join(folder, 'data'));
     expect(program.stdout()).toMatch(
-      /AccountName=devstoreaccount1;AccountKey=\S+;BlobEndpoint=(http:\/\/127\.0\.0\.1:\d+\/\w+);QueueEndpoint=(?!\1)http:\S+;TableEndpoint=http:\S+;\n/,
+      /AccountName=devstoreaccount1;AccountKey=\S+;BlobEndpoint=(http:\/\/127\.0\.0\.1:\d+\/\w+);QueueEndpoint=(?!\1)http:\S+;TableEndpoint=http:\S+;FileEndpoint=http:\S+;\n/,
     );
     expect((await fetch(`${origin(program)}/health/live`)).status).toBe(200);
     expect(readdirSync(join(folder, 'data'))).not.toEqual([]);
@@ -40,6 +58,21 @@ describe('holdfast', () => {
     const { port } = other.address() as { port: number };
     const words = ['--blobPort', '0', '--tablePort', String(port)];
     expect(await refusal(newFolder(), ...words)).toContain(`Port ${port} is in use: choose another by --tablePort`);
+  });
+
+  it('goes on without the File service, and says so, if another program has its default port', async () => {
+    await takePort(10_003);
+    const ports = [await freePort(), await freePort(), await freePort()];
+    const words = ['blob', 'queue', 'table'].flatMap((service, at) => [`--${service}Port`, String(ports[at])]);
+    const program = holdfast(newFolder(), '--inMemoryPersistence', ...words);
+    await program.printed(READY);
+    expect(program.stdout()).toMatch(
+      /WARN {2}Port 10003 is taken: the file service is not served\. --filePort names another/,
+    );
+    expect(program.stdout()).not.toMatch(/file service {2}|FileEndpoint|File service is successfully/);
+    expect((await fetch(`http://127.0.0.1:${ports[0]}/health/ready`)).status).toBe(200);
+    const named = ['--filePort', '10003', '--blobPort', '0'];
+    expect(await refusal(newFolder(), ...named)).toContain('Port 10003 is in use: choose another by --filePort');
   });
 
   it('names the folder that another Holdfast uses', async () => {

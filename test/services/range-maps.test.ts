@@ -346,6 +346,31 @@ async function openOne() {
   return { world, id, settle, expectUnits, rows };
 }
 
+describe('Short writes one after another', () => {
+  it('are few pieces, and a merge beside them takes all but the last', async () => {
+    const { world, id, expectUnits, settle } = await openOne();
+    for (let unit = 0; unit < 12; unit++) await world.write(id, unit, 1, 1);
+    expect(await world.piecesOf(id, 0)).toEqual([2, 2, 2, 2, 2, 2]);
+    await Promise.all([world.merge(id, 0), world.write(id, 12, 1, 2)]);
+    expect((await world.piecesOf(id, 0)).length).toBeLessThan(2);
+    await expectUnits(undefined, 0, [...Array.from({ length: 12 }, () => 1), 2]);
+    await world.write(id, 5, 1, 3);
+    await expectUnits(undefined, 4, [1, 3, 1]);
+    await settle();
+  });
+
+  it('are not joined over a snapshot, which a comparison shows exactly', async () => {
+    const { world, id, settle } = await openOne();
+    await world.write(id, 0, 1, 1);
+    const held = await world.hold(id);
+    await world.write(id, 1, 1, 2);
+    await world.write(id, 2, 1, 3);
+    expect(await world.compare(id, held, undefined)).toEqual([{ from: UNIT, to: 3 * UNIT, isWritten: true }]);
+    expect(await world.piecesOf(id, 0)).toEqual([1, 2]);
+    await settle();
+  });
+});
+
 describe('A merge', () => {
   it('keeps the generation of every write', async () => {
     const { world, id, settle } = await openOne();
@@ -396,28 +421,6 @@ describe('A merge', () => {
     await settle();
     // One unit of the first chunk is visible: it was moved to a chunk of its own.
     expect(await world.chunkBytes()).toBe(300 * UNIT);
-  });
-});
-
-describe('Short writes that follow each other', () => {
-  it('are one piece of the page, up to 4 KiB, and none with those of another generation', async () => {
-    const { world, id } = await openOne();
-    const expected: Buffer[] = [];
-    const append = async (count: number) => {
-      for (let i = 0; i < count; i++) {
-        const bytes = Buffer.alloc(100, expected.length + 1);
-        await world.writeBytes(id, expected.length * 100, bytes);
-        expected.push(bytes);
-      }
-    };
-    const pieces = async () => (await world.page(id, 0)).segments.map(({ from, to }) => to - from);
-    await append(60);
-    expect(await pieces()).toEqual([4_000, 2_000]);
-    const held = await world.hold(id);
-    await append(3);
-    expect(await pieces()).toEqual([4_000, 2_000, 300]);
-    expectSame(await world.read(id, undefined, 0, 6_300), Buffer.concat(expected), 'the content');
-    expect(await world.compare(id, held, undefined)).toMatchObject([{ from: 6_000, to: 6_300 }]);
   });
 });
 

@@ -18,6 +18,7 @@ import type { Storage } from '../../src/services/common/storage.ts';
 import { check } from '../../src/services/maintenance/check.ts';
 import { startSweeper } from '../../src/services/maintenance/sweeper.ts';
 import { watchedHashers } from './content-store.ts';
+import { localSources } from './local-sources.ts';
 
 export const ACCOUNT = 7n;
 const NEVER = 1 << 30;
@@ -97,7 +98,7 @@ async function startProcess(partition: Partition, folder: string) {
       return life.extents;
     },
     get storage(): Storage {
-      return { partition, account: ACCOUNT, content: life.content, sweeper: life.sweeper };
+      return { partition, account: ACCOUNT, content: life.content, sweeper: life.sweeper, sources: localSources };
     },
     /** An evicted process joins again, as a new incarnation. */
     async beat(): Promise<void> {
@@ -115,7 +116,7 @@ async function startProcess(partition: Partition, folder: string) {
     },
     newContainer: (container: string) =>
       createContainer(
-        { partition, account: ACCOUNT, content: life.content, sweeper: life.sweeper },
+        { partition, account: ACCOUNT, content: life.content, sweeper: life.sweeper, sources: localSources },
         {
           container,
           metadata: [],

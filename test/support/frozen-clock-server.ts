@@ -63,6 +63,12 @@ interface Call {
 const acquire: Headers = { 'x-ms-lease-action': 'acquire', 'x-ms-lease-duration': '-1' };
 const changes: Headers = { 'x-ms-meta-written': 'again' };
 
+/** A blob of one page that anybody can read, for the operations From URL: any host that begins with the account is this server. */
+const SOURCE = { container: '/public-source', blob: '/public-source/page' };
+const fromUrl: Headers = { 'x-ms-copy-source': `http://devstoreaccount1.blob.example${SOURCE.blob}` };
+const firstPage: Headers = { 'x-ms-range': 'bytes=0-511' };
+const PAGE = 'x'.repeat(512);
+
 /** The least that makes each operation succeed on a resource that is there. */
 const calls: Readonly<Record<string, Call>> = {
   'Put Blob': { method: 'PUT', headers: { 'x-ms-blob-type': 'BlockBlob' }, body: 'written again' },
@@ -73,6 +79,32 @@ const calls: Readonly<Record<string, Call>> = {
   'Set Blob Properties': { method: 'PUT', query: 'comp=properties', headers: { 'x-ms-blob-content-type': 'text/css' } },
   'Delete Blob': { method: 'DELETE' },
   'Lease Blob': { method: 'PUT', query: 'comp=lease', headers: acquire },
+  'Put Blob (append blob)': { method: 'PUT', headers: { 'x-ms-blob-type': 'AppendBlob' } },
+  'Append Block': { method: 'PUT', query: 'comp=appendblock', body: PAGE },
+  'Append Block From URL': { method: 'PUT', query: 'comp=appendblock', headers: fromUrl },
+  'Append Blob Seal': { method: 'PUT', query: 'comp=seal' },
+  'Put Blob (page blob)': {
+    method: 'PUT',
+    headers: { 'x-ms-blob-type': 'PageBlob', 'x-ms-blob-content-length': '1024' },
+  },
+  'Put Page': { method: 'PUT', query: 'comp=page', headers: { ...firstPage, 'x-ms-page-write': 'update' }, body: PAGE },
+  'Clear Page': { method: 'PUT', query: 'comp=page', headers: { ...firstPage, 'x-ms-page-write': 'clear' } },
+  'Put Page From URL': {
+    method: 'PUT',
+    query: 'comp=page',
+    headers: { ...firstPage, ...fromUrl, 'x-ms-page-write': 'update', 'x-ms-source-range': 'bytes=0-511' },
+  },
+  'Get Page Ranges': { method: 'GET', query: 'comp=pagelist' },
+  'Set Blob Properties (resize)': {
+    method: 'PUT',
+    query: 'comp=properties',
+    headers: { 'x-ms-blob-content-length': '512' },
+  },
+  'Set Blob Properties (sequence number)': {
+    method: 'PUT',
+    query: 'comp=properties',
+    headers: { 'x-ms-sequence-number-action': 'increment' },
+  },
   'Get Container Properties': { method: 'GET', query: 'restype=container' },
   'Get Container Metadata': { method: 'GET', query: 'restype=container&comp=metadata' },
   'Set Container Metadata': { method: 'PUT', query: 'restype=container&comp=metadata', headers: changes },
@@ -100,9 +132,17 @@ export async function createContainer(server: StillServer, path: string): Promis
   return { resource: 'container', path };
 }
 
-export async function createBlob(server: StillServer, path: string): Promise<Target> {
+/** The blob that the operations From URL read. */
+export async function createSource(server: StillServer): Promise<void> {
+  const made = await server.send('PUT', `${SOURCE.container}?restype=container`, { 'x-ms-blob-public-access': 'blob' });
+  expect(made.status, made.text).toBe(201);
+  await server.send('PUT', SOURCE.blob, { 'x-ms-blob-type': 'BlockBlob' }, PAGE);
+}
+
+/** @param type undefined: a block blob */
+export async function createBlob(server: StillServer, path: string, type?: 'append' | 'page'): Promise<Target> {
   const target: Target = { resource: 'blob', path };
-  const made = await call(server, 'Put Blob', target);
+  const made = await call(server, type === undefined ? 'Put Blob' : `Put Blob (${type} blob)`, target);
   expect(made.status, made.text).toBe(201);
   return target;
 }

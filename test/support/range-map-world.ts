@@ -3,7 +3,7 @@ import { createChunkChecker } from '../../src/content/chunk-check.ts';
 import { createContentStore } from '../../src/content/content-store.ts';
 import { createActiveReads } from '../../src/content/gc/active-reads.ts';
 import { activeEpochs, takeOverEpoch } from '../../src/content/membership/epochs.ts';
-import { emptyPage, type MapPage } from '../../src/content/ranges/map-page.ts';
+import { emptyPage, isInline, type MapPage, visibleBytes } from '../../src/content/ranges/map-page.ts';
 import { decodeMapPage, encodeMapPage } from '../../src/content/ranges/map-page-codec.ts';
 import { mapPageKey } from '../../src/content/ranges/map-rows.ts';
 import { clearRange, NO_END } from '../../src/content/ranges/writes.ts';
@@ -119,15 +119,18 @@ export async function openRangeWorld(engine: Engine) {
         uploaded.release();
       }
     },
+    /** Units of each short write that is stored in the map page. */
+    async piecesOf(id: ContentId, page: number): Promise<number[]> {
+      const row = await partition.read((at) => at.get(mapPageKey(ACCOUNT, id, page)));
+      const sources = visibleBytes(decodeMapPage(row!).segments).values();
+      return [...sources].flatMap(({ source }) => (isInline(source) ? [source.bytes.length / UNIT] : []));
+    },
     /** A short write that need not begin or end with a unit. */
     writeBytes: (id: ContentId, offset: number, inline: Buffer) =>
       ranges().withRoom(ACCOUNT, () =>
         act(async (tx) => ranges().write(tx, ACCOUNT, await ranges().read(tx, ACCOUNT, id), offset, { inline })),
       ),
     /** A page as many short writes would leave it. */
-    /** The current page, as it is stored. */
-    page: (id: ContentId, offset: number) =>
-      partition.read(async (at) => decodeMapPage((await at.get(mapPageKey(ACCOUNT, id, offset)))!)),
     putPage: (id: ContentId, offset: number, page: Pick<MapPage, 'born' | 'nextPiece' | 'segments'>) =>
       act(async (tx) => {
         const row = encodeMapPage({ ...emptyPage(tx.timestamp, 0, 0), ...page });

@@ -68,9 +68,10 @@ export function run([file, ...words]) {
   const ready = new Promise((resolve) => {
     child.stdout.setEncoding('utf8').on('data', (text) => {
       stdout += text;
-      const { Blob: blob, Table: table } = originsIn(stdout);
-      // Of the services it is the last to say so.
-      if (table) resolve(blob);
+      const { Blob: blob, Table: table, File: file } = originsIn(stdout);
+      // Of the services it is the last to say so, if it listens at all.
+      const last = stdout.includes('FileEndpoint=') ? file : table;
+      if (last) resolve(blob);
     });
     void ended.then(() => resolve(undefined));
   });
@@ -79,7 +80,7 @@ export function run([file, ...words]) {
     ready,
     ended,
     stdout: () => stdout,
-    /** Where its services are, by their names: Blob, Queue, Table. */
+    /** Where its services are, by their names: Blob, Queue, Table, File. */
     origins: () => originsIn(stdout),
     stderr: () => stderr,
     /** @param {NodeJS.Signals} signal */

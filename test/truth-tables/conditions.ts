@@ -34,6 +34,8 @@ export interface Operation {
   status: number;
   /** The conditions it takes; others are ignored. */
   takes: readonly Header[];
+  /** Of the blob; undefined: a block blob. */
+  type?: 'append' | 'page';
 }
 
 export interface ConditionCell {
@@ -58,6 +60,17 @@ export const operations: Operation[] = [
   { name: 'Set Blob Properties',    resource: 'blob',      kind: 'write', creates: false, status: 200, takes: all },
   { name: 'Delete Blob',            resource: 'blob',      kind: 'write', creates: false, status: 202, takes: all },
   { name: 'Lease Blob',             resource: 'blob',      kind: 'write', creates: false, status: 201, takes: all },
+  { name: 'Put Blob (append blob)', resource: 'blob',      kind: 'write', creates: true,  status: 201, takes: all, type: 'append' },
+  { name: 'Append Block',           resource: 'blob',      kind: 'write', creates: false, status: 201, takes: all, type: 'append' },
+  { name: 'Append Block From URL',  resource: 'blob',      kind: 'write', creates: false, status: 201, takes: all, type: 'append' },
+  { name: 'Append Blob Seal',       resource: 'blob',      kind: 'write', creates: false, status: 200, takes: all, type: 'append' },
+  { name: 'Put Blob (page blob)',   resource: 'blob',      kind: 'write', creates: true,  status: 201, takes: all, type: 'page' },
+  { name: 'Put Page',               resource: 'blob',      kind: 'write', creates: false, status: 201, takes: all, type: 'page' },
+  { name: 'Clear Page',             resource: 'blob',      kind: 'write', creates: false, status: 201, takes: all, type: 'page' },
+  { name: 'Put Page From URL',      resource: 'blob',      kind: 'write', creates: false, status: 201, takes: all, type: 'page' },
+  { name: 'Set Blob Properties (resize)', resource: 'blob', kind: 'write', creates: false, status: 200, takes: all, type: 'page' },
+  { name: 'Set Blob Properties (sequence number)', resource: 'blob', kind: 'write', creates: false, status: 200, takes: all, type: 'page' },
+  { name: 'Get Page Ranges',        resource: 'blob',      kind: 'read',  creates: false, status: 200, takes: all, type: 'page' },
   { name: 'Set Container Metadata', resource: 'container', kind: 'write', creates: false, status: 200, takes: ['ifModifiedSince'] },
   { name: 'Set Container ACL',      resource: 'container', kind: 'write', creates: false, status: 200, takes: dates },
   { name: 'Delete Container',       resource: 'container', kind: 'write', creates: false, status: 202, takes: dates },

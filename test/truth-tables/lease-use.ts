@@ -18,7 +18,16 @@ export interface LeaseUseCell {
 }
 
 /** Each operation that uses a blob or a container, and the status of its success. */
-export const leaseUseOperations: { resource: Resource; use: Use; operation: string; status: number }[] = [
+export interface LeaseUseOperation {
+  resource: Resource;
+  use: Use;
+  operation: string;
+  status: number;
+  /** Of the blob; undefined: a block blob. */
+  type?: 'append' | 'page';
+}
+
+export const leaseUseOperations: LeaseUseOperation[] = [
   { resource: 'blob', use: 'write', operation: 'Put Blob', status: 201 },
   { resource: 'blob', use: 'write', operation: 'Set Blob Metadata', status: 200 },
   { resource: 'blob', use: 'write', operation: 'Set Blob Properties', status: 200 },
@@ -26,6 +35,17 @@ export const leaseUseOperations: { resource: Resource; use: Use; operation: stri
   { resource: 'blob', use: 'read', operation: 'Get Blob', status: 200 },
   { resource: 'blob', use: 'read', operation: 'Get Blob Properties', status: 200 },
   { resource: 'blob', use: 'read', operation: 'Get Blob Metadata', status: 200 },
+  { resource: 'blob', use: 'write', operation: 'Put Blob (append blob)', status: 201, type: 'append' },
+  { resource: 'blob', use: 'write', operation: 'Append Block', status: 201, type: 'append' },
+  { resource: 'blob', use: 'write', operation: 'Append Block From URL', status: 201, type: 'append' },
+  { resource: 'blob', use: 'write', operation: 'Append Blob Seal', status: 200, type: 'append' },
+  { resource: 'blob', use: 'write', operation: 'Put Blob (page blob)', status: 201, type: 'page' },
+  { resource: 'blob', use: 'write', operation: 'Put Page', status: 201, type: 'page' },
+  { resource: 'blob', use: 'write', operation: 'Clear Page', status: 201, type: 'page' },
+  { resource: 'blob', use: 'write', operation: 'Put Page From URL', status: 201, type: 'page' },
+  { resource: 'blob', use: 'write', operation: 'Set Blob Properties (resize)', status: 200, type: 'page' },
+  { resource: 'blob', use: 'write', operation: 'Set Blob Properties (sequence number)', status: 200, type: 'page' },
+  { resource: 'blob', use: 'read', operation: 'Get Page Ranges', status: 200, type: 'page' },
   { resource: 'container', use: 'write', operation: 'Delete Container', status: 202 },
   { resource: 'container', use: 'read', operation: 'Get Container Properties', status: 200 },
   { resource: 'container', use: 'read', operation: 'Get Container Metadata', status: 200 },

@@ -103,6 +103,7 @@ export const permissionRows: readonly PermissionRow[] = [
   { operation: 'Undelete Blob', method: 'PUT', path: BLOB, query: 'comp=undelete', ...object('w') },
   { operation: 'Get Blob Tags', method: 'GET', path: BLOB, query: 'comp=tags', ...object('t') },
   { operation: 'Set Blob Tags', method: 'PUT', path: BLOB, query: 'comp=tags', body: '<Tags><TagSet /></Tags>', ...object('t') },
+  { operation: 'Incremental Copy Blob', method: 'PUT', path: FRESH, query: 'comp=incrementalcopy', headers: { 'x-ms-copy-source': '{source}', ...UNMET }, ...object('cw') },
   { operation: 'Abort Copy Blob', method: 'PUT', path: BLOB, query: `comp=copy&copyid=${LEASE_ID}`, headers: { 'x-ms-copy-action': 'abort' }, ...object('w') },
   { operation: 'Put Block', method: 'PUT', path: FRESH, query: 'comp=block&blockid=YQ%3D%3D', body: 'block', ...object('w') },
   { operation: 'Put Block List', method: 'PUT', path: FRESH, query: 'comp=blocklist', body: '<BlockList />', ...object('w') },

@@ -47,6 +47,7 @@ export interface MapPage {
 const INLINE_BYTES_WANTED = 16 << 10;
 const PIECES_WANTED = 256;
 const CHUNKS_WANTED = 16;
+const JOINED_BYTES_MAX = 8 << 10;
 /** More than a page can have whose writes begin and end at multiples of 512 bytes; merge.ts joins those of others. */
 const SEGMENTS_WANTED = 3_072;
 /** A page never exceeds these: a commit of several pages changes the counts of all their chunks. */
@@ -69,6 +70,22 @@ export function withSegment(segments: readonly MapSegment[], added: MapSegment):
   return coalesce([...outside(segments, -Infinity, added.from), added, ...outside(segments, added.to, Infinity)]);
 }
 
+/**
+ * A short write that follows another one of its generation, as one with it: a page of appends has few segments. It is another piece, so that
+ * a merge that has planned for the first one leaves it; hence the limit, or a page under constant appends would never be merged.
+ */
+export function joinPiece(segments: readonly MapSegment[], added: MapSegment): MapSegment {
+  const { source, from } = added;
+  const before = segments.findLast((segment) => segment.from < from);
+  if (!source || !isInline(source) || before?.to !== from || before.born !== added.born) return added;
+  const { source: first, at } = before;
+  if (!first || !isInline(first) || at !== 0 || first.bytes.length !== before.to - before.from) return added;
+  const bytes = first.bytes.length + source.bytes.length;
+  if (bytes > JOINED_BYTES_MAX) return added;
+  const joined = { piece: source.piece, bytes: Buffer.concat([first.bytes, source.bytes], bytes) };
+  return { ...added, from: before.from, source: joined };
+}
+
 /** The segments with zeros of this generation where something was from `from` to before `to`; `zeros` undefined: with nothing there. */
 export function cutSegments(
   segments: readonly MapSegment[],
@@ -88,6 +105,10 @@ function outside(segments: readonly MapSegment[], from: number, to: number): Map
     const begin = Math.max(segment.from, from);
     const end = Math.min(segment.to, to);
     if (begin >= end) continue;
+    if (begin === segment.from && end === segment.to) {
+      parts.push(segment);
+      continue;
+    }
     const at = segment.source ? segment.at + begin - segment.from : 0;
     parts.push({ ...segment, from: begin, to: end, at });
   }

@@ -202,5 +202,6 @@ export function createRangeMaps(options: RangeMapsOptions): RangeMaps {
   };
 }
 
+export { NEW_MAP } from './map-rows.ts';
 export { INLINE_WRITE_BYTES_MAX, NO_END } from './writes.ts';
 export type { ByteRange, ChangedRange, ForkSource, RangeMap, WrittenBytes };

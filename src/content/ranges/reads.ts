@@ -1,6 +1,7 @@
 /** Reads of a range map at one generation: its pages, its ranges, and what differs between two generations. */
 import { keyAfter } from '../../partition/keys.ts';
 import type { Row, Snapshot } from '../../partition/partition.ts';
+import { stoppedEarly } from '../../partition/values.ts';
 import type { AccountId } from '../rows.ts';
 import { applyVoid, MAP_PAGE_BYTES, type MapSegment, unseenVoids } from './map-page.ts';
 import { decodeMapPage } from './map-page-codec.ts';
@@ -66,9 +67,8 @@ async function* currentPages(
   for (let from = mapPageKey(account, id, first); ; ) {
     const rows = await at.scan({ from, to: end }, SLICE);
     for (const row of rows) yield { offset: numbersAfterId(row.key)[0]!, row, isOlder: false };
-    const last = rows.at(-1);
-    if (!last) return;
-    from = keyAfter(last.key);
+    if (!stoppedEarly(rows, SLICE)) return;
+    from = keyAfter(rows.at(-1)!.key);
   }
 }
 

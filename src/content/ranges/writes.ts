@@ -5,11 +5,9 @@ import { type AccountId, type ChunkRef, formatId, sliceRefs } from '../rows.ts';
 import {
   chunksIn,
   cutSegments,
-  type InlineSource,
-  isInline,
+  joinPiece,
   MAP_PAGE_BYTES,
   type MapPage,
-  type MapSegment,
   type SegmentSource,
   withSegment,
 } from './map-page.ts';
@@ -147,37 +145,12 @@ function addParts(page: MapPage, parts: readonly WrittenPart[], born: number): P
       segments = cutSegments(segments, from, to, born);
       continue;
     }
-    if (bytes) {
-      segments = withSegment(segments, joinPiece(segments, { from, to, born, at }, { piece: nextPiece++, bytes }));
-      continue;
-    }
-    const source: SegmentSource = { chunk: chunk!, length: lengths.get(formatId(chunk!))! };
-    segments = withSegment(segments, { from, to, born, source, at });
+    const source: SegmentSource = chunk
+      ? { chunk, length: lengths.get(formatId(chunk))! }
+      : { piece: nextPiece++, bytes: bytes! };
+    segments = withSegment(segments, joinPiece(segments, { from, to, born, source, at }));
   }
   return { segments, nextPiece };
-}
-
-/**
- * Short writes that follow each other become one piece, up to the length of a short write: each write passes over all pieces of its page. The
- * piece has a number of its own, so that a merge that has read the former one leaves it alone.
- */
-function joinPiece(
-  segments: readonly MapSegment[],
-  place: Pick<MapSegment, 'from' | 'to' | 'born' | 'at'>,
-  source: InlineSource,
-): MapSegment {
-  const last = segments.findLast(({ to }) => to <= place.from);
-  const former = last?.source;
-  const isJoined =
-    former &&
-    isInline(former) &&
-    last.to === place.from &&
-    last.born === place.born &&
-    last.to - last.from === former.bytes.length &&
-    former.bytes.length + source.bytes.length <= INLINE_WRITE_BYTES_MAX;
-  if (!isJoined) return { ...place, source };
-  const bytes = Buffer.concat([former.bytes, source.bytes]);
-  return { ...place, from: last.from, source: { ...source, bytes } };
 }
 
 /** Zeros from `from` to before `to`. A truncation clears up to NO_END. */

@@ -7,12 +7,12 @@ import {
   sealBlob,
 } from '../../services/blob/append-blobs.ts';
 import type { Storage } from '../../services/common/storage.ts';
+import { sourceBytesMax, sourceRange } from '../copy-source.ts';
 import { type ConditionHeader, type Operation, operationOn, type Reader } from '../operation.ts';
 import { contentHeaders, header, integerHeader, leaseId, metadata, noContent, pathPart, reader } from '../params.ts';
 import { validatorHeaders } from '../reply.ts';
 import { structuredType } from '../structured-body/headers.ts';
 import { structuredContent } from '../structured-body/structured-content.ts';
-import { sourceBytesMax, sourceRange } from './copy-source.ts';
 import { hashHeaders, sourceParams, UNSUPPORTED_OF_SOURCES, wantsBlockMd5 } from './from-url-operations.ts';
 import {
   APPEND_BLOCK_SIZES,

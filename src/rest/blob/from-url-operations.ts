@@ -1,6 +1,14 @@
 /** The operations "From URL" on the wire. */
 import { copyBlobFromUrl, putBlobFromUrl, putBlockFromUrl } from '../../services/blob/from-url.ts';
 import type { Storage } from '../../services/common/storage.ts';
+import {
+  copiesTags,
+  copySource,
+  sourceBytesMax,
+  sourceConditions,
+  sourceRange,
+  sourceTagConditions,
+} from '../copy-source.ts';
 import { type ConditionHeader, type Operation, operationOn } from '../operation.ts';
 import {
   blobContentHeaders,
@@ -15,14 +23,6 @@ import {
   sourceHashes,
 } from '../params.ts';
 import { validatorHeaders } from '../reply.ts';
-import {
-  copiesTags,
-  copySource,
-  sourceBytesMax,
-  sourceConditions,
-  sourceRange,
-  sourceTagConditions,
-} from './copy-source.ts';
 import {
   beforeCrc64,
   COPY_FROM_URL_SIZES,

@@ -26,6 +26,7 @@ import { setBlobTier } from '../../services/blob/tiers.ts';
 import { undeleteBlob } from '../../services/blob/undelete.ts';
 import type { Storage } from '../../services/common/storage.ts';
 import { addCopyHeaders } from '../copy-reply.ts';
+import { copySource, requireAbortAction, requireAsyncCopy, sourceTagConditions } from '../copy-source.ts';
 import { prepend, streamAsProduced } from '../http/streamed.ts';
 import { leaseDuration, leaseHeaders, leaseStatus } from '../lease-reply.ts';
 import { leaseParams, leaseReply } from '../lease-request.ts';
@@ -68,7 +69,6 @@ import { appendOperations } from './append-operations.ts';
 import { batchOperations } from './batch.ts';
 import { appendHeaders, BLOB_TYPES, incrementalHeaders, pageHeaders } from './blob-types.ts';
 import { BLOCK_LIST_BYTES_MAX, blockElements, blockListXml, readBlockList } from './block-lists.ts';
-import { copySource, requireAbortAction, requireAsyncCopy, sourceTagConditions } from './copy-source.ts';
 import { fromUrlOperations } from './from-url-operations.ts';
 import {
   blobListElements,

@@ -16,6 +16,7 @@ import {
 } from '../../services/blob/page-blobs.ts';
 import { commonErrors, errorFactory } from '../../services/common/errors.ts';
 import type { Storage } from '../../services/common/storage.ts';
+import { copySource, sourceBytesMax, sourceRange } from '../copy-source.ts';
 import { type ConditionHeader, type Operation, operationOn, type Reader, type Request } from '../operation.ts';
 import {
   blobContentHeaders,
@@ -37,7 +38,6 @@ import { structuredType } from '../structured-body/headers.ts';
 import { structuredContent } from '../structured-body/structured-content.ts';
 import { rangeElements, rangeListMarker, rangeListXml } from '../xml/range-list.ts';
 import { pageHeaders } from './blob-types.ts';
-import { copySource, sourceBytesMax, sourceRange } from './copy-source.ts';
 import { hashHeaders, sourceParams, UNSUPPORTED_OF_SOURCES, wantsBlockMd5 } from './from-url-operations.ts';
 import {
   beforeCrc64,

@@ -5,7 +5,6 @@ import type { BlockListType } from '../../services/blob/blocks.ts';
 import type { PublicAccess } from '../../services/blob/rows.ts';
 import { parseSnapshot } from '../../services/blob/snapshots.ts';
 import { parseIfTags } from '../../services/blob/tags.ts';
-import { commonErrors, errorFactory } from '../../services/common/errors.ts';
 import type { Reader, Request } from '../operation.ts';
 import {
   bodyTooLarge,
@@ -22,7 +21,7 @@ import {
 import { decodePart, type ParsePath } from '../request.ts';
 import { sentLength } from '../structured-body/headers.ts';
 
-const fail = errorFactory(commonErrors);
+export { requiredQuery } from '../params.ts';
 
 /** By default a container is private. */
 export const publicAccess: Reader<PublicAccess | undefined> = reader((request) => {
@@ -143,14 +142,6 @@ export const tagConditions: Reader<Conditions> = reader((request) => {
   const text = ifTags.read(request);
   return text === undefined ? {} : { ifTags: parseIfTags(text) };
 });
-
-export function requiredQuery(name: string): Reader<string> {
-  return reader(({ query }) => {
-    const value = query[name];
-    if (value === undefined) throw fail('MissingRequiredQueryParameter', { QueryParameterName: name });
-    return value;
-  });
-}
 
 const BLOCK_LIST_TYPES: readonly BlockListType[] = ['committed', 'uncommitted', 'all'];
 

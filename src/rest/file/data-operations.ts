@@ -42,15 +42,15 @@ const TEST = 'test/end-to-end/file-ranges.test.ts';
 
 /** Since this version a write changes the time of the last write, and answers with it. */
 const TIMES_SINCE = '2021-06-08';
-const file = { ...place, leaseId };
-const writtenRange = {
+export const file = { ...place, leaseId };
+export const writtenRange = {
   ...file,
   range: required('x-ms-range', range),
   lastWrite: header('x-ms-file-last-write-time'),
   keepsTimes: reader(({ version }) => isBefore(version, TIMES_SINCE)),
 };
 
-const lastWriteHeader = ({ times }: File, { version }: Request) => ({
+export const lastWriteHeader = ({ times }: File, { version }: Request) => ({
   'x-ms-file-last-write-time': isBefore(version, TIMES_SINCE) ? undefined : formatIso7(times.lastWrite),
 });
 

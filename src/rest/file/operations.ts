@@ -2,6 +2,7 @@
 import type { Storage } from '../../services/common/storage.ts';
 import type { Operation } from '../operation.ts';
 import { serviceOperations } from '../service-operations.ts';
+import { fileCopyOperations } from './copy-operations.ts';
 import { dataOperations } from './data-operations.ts';
 import { directoryOperations } from './directory-operations.ts';
 import { fileEntryOperations } from './file-operations.ts';
@@ -20,5 +21,6 @@ export const fileOperations: readonly Operation<Storage>[] = [
   ...directoryOperations,
   ...fileEntryOperations,
   ...dataOperations,
+  ...fileCopyOperations,
   ...notImplementedOperations,
 ].map(withServiceRules);

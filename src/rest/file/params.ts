@@ -47,13 +47,14 @@ export const changedContentHeaders: Reader<ContentHeaders | undefined> = reader(
 
 /**
  * What holds for every operation of the service: conditions are refused, and share snapshots are not there yet. To an account SAS a
- * directory is an object, wherever it is, and its list belongs to the share.
+ * directory is an object, wherever it is, and its list belongs to the share; permissions are objects, since files have them.
  */
 export function withServiceRules<Context>(row: Operation<Context>): Operation<Context> {
   if (!row.isImplemented) return row;
   return {
     ...row,
     ...(row.query?.restype === 'directory' && { resourceType: row.query.comp === 'list' ? 'c' : 'o' }),
+    ...(row.query?.comp === 'filepermission' && { resourceType: 'o' }),
     unsupported: [...row.unsupported, '?sharesnapshot'],
     read(request, lenient) {
       rejectConditions.read(request);

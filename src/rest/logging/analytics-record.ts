@@ -93,7 +93,7 @@ function credentialKind({ headers, query }: Routable): AccessRecord['by'] {
 function analyticsOperation(name: string | undefined, request: Routable, service: ServiceName): string | undefined {
   if (request.method === 'OPTIONS') return `${capitalize(service)}PreflightRequest`;
   if (name === undefined) return undefined;
-  const [, leased] = /^Lease (Blob|Container)$/.exec(name) ?? [];
+  const [, leased] = /^Lease (Blob|Container|Share|File)$/.exec(name) ?? [];
   if (leased) return `${capitalize(String(request.headers['x-ms-lease-action']).toLowerCase())}${leased}Lease`;
   if (name === 'Get Entity') return 'QueryEntity';
   if (request.shape === '/Tables({table})' && name === 'Query Tables') return 'QueryTable';

@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { StorageError } from '../../services/common/errors.ts';
-import { parseCopySource } from '../blob/copy-source.ts';
+import { parseCopySource } from '../copy-source.ts';
 import type { Request } from '../operation.ts';
 import { isReachableByName } from './addresses.ts';
 import { parseOrigin, parseWebUrl } from './origins.ts';
@@ -29,6 +29,8 @@ function parse(source: string, copyOrigins: readonly string[]) {
     ...{ query: {}, rawHeaders: [] },
   };
   return parseCopySource(request, {
+    service: 'blob',
+    serviceAt: () => undefined,
     isAccount: (name) => name === 'mine',
     hostNames: [],
     copyOrigins: new Set(copyOrigins.map((origin) => parseOrigin(origin)!)),

@@ -1,5 +1,13 @@
 /** The rules of names, metadata and tags, in words for whoever writes a seed, each with the line that breaks it. */
-import { blobNameFault, containerNameFault, metadataFault, queueNameFault, tableNameFault } from '../../rules/names.ts';
+import { parsePath } from '../../rules/file/names.ts';
+import {
+  blobNameFault,
+  containerNameFault,
+  metadataFault,
+  queueNameFault,
+  shareNameFault,
+  tableNameFault,
+} from '../../rules/names.ts';
 import { type Tag, tagsFault } from '../../rules/tags.ts';
 import type { SeedNode } from './seed-node.ts';
 
@@ -9,7 +17,18 @@ const names = {
   queue: { findFault: queueNameFault, rule: LIKE_HOSTS },
   table: { findFault: tableNameFault, rule: 'has 3 to 63 letters and digits, and begins with a letter' },
   blob: { findFault: blobNameFault, rule: 'has 1 to 1,024 characters, in at most 254 parts between /' },
+  share: { findFault: shareNameFault, rule: LIKE_HOSTS },
+  file: {
+    findFault: filePathFault,
+    rule: 'is a path of up to 2,048 characters, with parts of up to 255 that have none of " \\ : | < > * ?',
+  },
 };
+
+function filePathFault(path: string): string | undefined {
+  const parsed = parsePath(path);
+  if (typeof parsed === 'string') return parsed;
+  return parsed.length === 0 ? 'InvalidUri' : undefined;
+}
 
 /** The name under which the node stands. */
 export function checkedName(node: SeedNode, what: keyof typeof names): string {

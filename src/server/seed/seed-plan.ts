@@ -6,6 +6,7 @@ import { createQueue } from '../../services/queue/queues.ts';
 import { readSeed } from './read-seed.ts';
 import { addContainer } from './seed-blobs.ts';
 import { checkedName, readMetadata } from './seed-checks.ts';
+import { addShare } from './seed-files.ts';
 import type { SeedNode } from './seed-node.ts';
 import { type SeedScope, type SeedSteps, withPlace } from './seed-step.ts';
 import { addTable } from './seed-tables.ts';
@@ -43,10 +44,10 @@ export async function planSeed(seed: string | object): Promise<SeedPlan> {
 type ServiceNodes = { readonly [Name in (typeof SERVICES)[number]]?: SeedNode };
 
 async function addServices({ containers, queues, tables, shares }: ServiceNodes, scope: SeedScope): Promise<void> {
-  if (shares) throw shares.fault('shares and files need the File service, which this version does not have');
   for (const node of containers?.entries() ?? []) addContainer(node, scope);
   for (const node of queues?.entries() ?? []) addQueue(node, scope);
   for (const node of tables?.entries() ?? []) await addTable(node, scope);
+  for (const node of shares?.entries() ?? []) addShare(node, scope);
 }
 
 function readKeys(account: SeedNode, keys: SeedNode | undefined): readonly string[] | undefined {

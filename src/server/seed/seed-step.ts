@@ -14,9 +14,9 @@ export interface SeedStep {
 
 /** One list after the other; the steps of a list do not depend on each other. */
 export interface SeedSteps {
-  /** Containers, queues with their messages, and tables. */
+  /** Containers, queues with their messages, tables and shares. */
   readonly parents: SeedStep[];
-  /** Blobs and entities. */
+  /** Blobs, entities and files. */
   readonly children: SeedStep[];
 }
 

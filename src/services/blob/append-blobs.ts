@@ -3,10 +3,10 @@
  * queue and share commits.
  */
 import { type AppendConditions, judgeAppend, judgeSeal } from '../../rules/append.ts';
+import { type FromUrlInput, withSource } from '../common/copy-sources.ts';
 import { type StagedBytes, writeStaged } from '../common/staged-bytes.ts';
 import type { Storage } from '../common/storage.ts';
 import type { SentContent } from '../common/upload.ts';
-import { type FromUrlInput, withSource } from './copy-sources.ts';
 import { fail } from './errors.ts';
 import {
   type CreateInPlaceInput,

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ACCOUNT, CONTAINER, openWorld } from '../../../test/support/blob-storage.ts';
+import { localSources } from '../../../test/support/local-sources.ts';
 import { createChunkChecker } from '../../content/chunk-check.ts';
 import type { BlockChoice, BlockSource } from '../../rules/block-list.ts';
 import type { Storage } from '../common/storage.ts';
@@ -104,7 +105,7 @@ const lists = fc.tuple(name, choices).map(
 const copies = fc.tuple(name, name).map(
   ([from, to]): Step =>
     async (storage, model) => {
-      const source = { url: 'http://here/', container: 'box', blob: from };
+      const source = { url: 'http://here/', service: 'blob' as const, container: 'box', item: from };
       const asked = { source, sourceConditions: {}, sourceLeaseId: undefined, metadata: [] };
       const done = copyBlob(storage, { ...base(to), ...asked });
       const found = model.blobs.get(from);
@@ -140,7 +141,7 @@ async function open() {
   const world = await openWorld();
   await world.putContainer();
   const { partition, store, sweeper, extents } = world;
-  const storage: Storage = { partition, account: ACCOUNT, content: store, sweeper };
+  const storage: Storage = { partition, account: ACCOUNT, content: store, sources: localSources, sweeper };
   const findings = async () => (await check(partition, createChunkChecker(partition, extents))).findings;
   return { world, storage, findings };
 }

@@ -7,17 +7,15 @@ import type { Snapshot, Transaction } from '../../partition/partition.ts';
 import { type Conditions, formatEtag, judgeWrite, type Validators } from '../../rules/conditions.ts';
 import { INFINITE_SECONDS, isLocked } from '../../rules/lease.ts';
 import type { Tags } from '../../rules/tags.ts';
+import { type CopySource, type LocalSource, readerOf } from '../common/copy-sources.ts';
 import type { Storage } from '../common/storage.ts';
 import { readBlob } from './blob-record.ts';
-import type { CopySource, LocalSource } from './copy-sources.ts';
 import { parseRequestedTier, type RequestedTier, tiersOfCopy } from './copy-tiers.ts';
 import { fail } from './errors.ts';
 import { type ForkedSource, withForkedSource } from './forked-copies.ts';
 import { startPendingCopy } from './pending-copies.ts';
 import {
   type BlobInput,
-  checkBlobName,
-  checkContainerName,
   checkCopyable,
   checkLease,
   checkReadConditions,
@@ -77,17 +75,17 @@ export interface StartedCopy {
 export async function copyBlob(storage: Storage, input: CopyBlobInput): Promise<StartedCopy> {
   const copy = checkCopyInput(storage, input);
   const { source } = input;
-  const isOwn = !('remote' in source) && (storage.granted?.source?.account ?? storage.account) === storage.account;
+  const isOwn =
+    !('remote' in source) &&
+    source.service === 'blob' &&
+    (storage.granted?.source?.account ?? storage.account) === storage.account;
   return isOwn ? copyWithinAccount(storage, copy, source) : startPendingCopy(storage, copy);
 }
 
 function checkCopyInput(storage: Storage, input: CopyBlobInput): CheckedCopy {
   const { source } = input;
   const leaseId = checkWriteInput(input);
-  if (!('remote' in source)) {
-    checkContainerName(source.container);
-    checkBlobName(source.blob);
-  }
+  if (!('remote' in source)) readerOf(storage, source.service).check(source);
   checkSingleCondition(input.sourceConditions);
   const sourceLeaseId = parseLeaseId(input.sourceLeaseId, 'x-ms-source-lease-id');
   const sent = parseMetadata(input.metadata);
@@ -109,13 +107,13 @@ async function copyWithinAccount(storage: Storage, copy: CheckedCopy, source: Lo
   const scope = { account, granted: { container: granted?.source?.container } };
   const copyId = randomUUID();
   const look = async (tx: Transaction) => {
-    const from = await readBlob(tx, scope, source.container, source.blob, source.snapshot);
+    const from = await readBlob(tx, scope, source.container, source.item, source.snapshot);
     checkSource(tx, from.blob, copy);
     return from;
   };
   const { timestamp, value: needsSweep } = await partition.transact(
     // Copies of one source all count their reference in its content: in one queue they share commits instead of conflicting.
-    txQueueKey(account, source.container, source.blob),
+    txQueueKey(account, source.container, source.item),
     async (tx) => {
       const from = await look(tx);
       if (changesInPlace(from.blob)) return 'needs a fork';
@@ -124,7 +122,7 @@ async function copyWithinAccount(storage: Storage, copy: CheckedCopy, source: Lo
       checkPut(tx, storage, target, input, leaseId);
       checkInfiniteLease(tx, target);
       const tiers = tiersOfCopy(storage, requested, { ...from.blob, bytes: from.blob.length }, target.blob, tx.now);
-      const hasReleased = await replaceContent(tx, storage, target, { ...from, name: source.blob });
+      const hasReleased = await replaceContent(tx, storage, target, { ...from, name: source.item });
       const { length, crc64, contentId, content } = from.blob;
       await putBlobRecord(tx, storage, target, {
         length,

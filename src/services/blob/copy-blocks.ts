@@ -3,30 +3,41 @@ import { formatId } from '../../content/rows.ts';
 import { crc64Base64 } from '../../hashing/hasher.ts';
 import { encodeBytes } from '../../partition/values.ts';
 import { advanceCopy, type CopyState, copiedBytes } from '../../rules/copy-state.ts';
+import { readWhole } from '../common/remote-source.ts';
+import type { RunningCopy } from '../common/running-copies.ts';
+import { openSlices, type SourceSlice } from '../common/slice-sources.ts';
 import { WHOLE_BYTES_MAX, withUpload } from '../common/upload.ts';
 import { assignChunks } from './copied-segments.ts';
-import type { CopyRun } from './copy-run.ts';
-import { readWhole } from './remote-source.ts';
 import { inlineKey } from './rows.ts';
-import { keyOfCopy, putCompleted, putProgress, type RunningCopy } from './running-copies.ts';
-import { openSlices, type SourceSlice } from './slice-sources.ts';
+import { type BlobRun, type CopyPlace, keyOfCopy, putCompleted, putProgress } from './running-copies.ts';
 
-export async function copyBlocks(run: CopyRun, copy: RunningCopy, { bytes, copied = 0 }: CopyState): Promise<void> {
-  const source = openSlices(run.context, copy, bytes, run.signal);
+export async function copyBlocks(
+  run: BlobRun,
+  place: CopyPlace,
+  copy: RunningCopy,
+  { bytes, copied = 0 }: CopyState,
+): Promise<void> {
+  const source = openSlices(run.context, copy.source, bytes, run.signal);
   try {
     if (bytes <= WHOLE_BYTES_MAX) {
       const whole = bytes === 0 ? undefined : await readWhole(run.checked((await source.next(0)).bytes()));
-      return await commitWhole(run, copy, whole ?? Buffer.alloc(0));
+      return await commitWhole(run, place, copy, whole ?? Buffer.alloc(0));
     }
-    for (let offset = copied; offset < bytes; ) offset = await copySlice(run, copy, offset, await source.next(offset));
+    for (let offset = copied; offset < bytes; )
+      offset = await copySlice(run, place, copy, offset, await source.next(offset));
   } finally {
     source.close();
   }
 }
 
 /** Returns the offset after the slice. */
-async function copySlice(run: CopyRun, copy: RunningCopy, offset: number, slice: SourceSlice): Promise<number> {
-  const { place } = run;
+async function copySlice(
+  run: BlobRun,
+  place: CopyPlace,
+  copy: RunningCopy,
+  offset: number,
+  slice: SourceSlice,
+): Promise<number> {
   const { partition, content } = run.context;
   const { account } = place;
   const length = slice.segments.reduce((sum, segment) => sum + segment.length, 0);
@@ -50,8 +61,7 @@ async function copySlice(run: CopyRun, copy: RunningCopy, offset: number, slice:
   return end;
 }
 
-async function commitWhole(run: CopyRun, copy: RunningCopy, bytes: Buffer): Promise<void> {
-  const { place } = run;
+async function commitWhole(run: BlobRun, place: CopyPlace, copy: RunningCopy, bytes: Buffer): Promise<void> {
   const crc64 = crc64Base64(bytes);
   await run.context.partition.transact(keyOfCopy(place), async (tx) => {
     const found = await run.readOwn(tx, copy);

@@ -1,100 +1,24 @@
 /** Running copies as rows: who runs them, what they leave when they end, and what a process that was stopped leaves to the next. */
 import { describe, expect, it } from 'vitest';
-import { ACCOUNT, CONTAINER, openWorld } from '../../../test/support/blob-storage.ts';
-import { createChunkChecker } from '../../content/chunk-check.ts';
+import { ACCOUNT, CONTAINER } from '../../../test/support/blob-storage.ts';
+import { base, openCopies, stopAfterUploads } from '../../../test/support/running-copies.ts';
 import { epochKey } from '../../content/rows.ts';
-import { encodeKey, type Key } from '../../partition/keys.ts';
+import { encodeKey } from '../../partition/keys.ts';
 import { encodeValue } from '../../partition/values.ts';
-import { putAccount } from '../common/account-rows.ts';
+import type { JobContext } from '../common/copy-job.ts';
 import { StorageError } from '../common/errors.ts';
 import type { RemoteSources } from '../common/remote-sources.ts';
-import type { Storage } from '../common/storage.ts';
-import { check } from '../maintenance/check.ts';
-import { getBlob, getBlobProperties } from './blobs.ts';
-import { createContainer } from './containers.ts';
-import { copyBlob } from './copies.ts';
-import { CopyJob, type JobContext } from './copy-job.ts';
+import { decodeRunningCopy, encodeRunningCopy } from '../common/running-copies.ts';
 import { abortCopy } from './pending-copies.ts';
-import { putBlob } from './put-blob.ts';
 import { scheduleContainerDeletion } from './rows.ts';
-import { decodeRunningCopy, encodeRunningCopy, placeOfCopy, putProgress } from './running-copies.ts';
+import { placeOfCopy, putProgress } from './running-copies.ts';
 
-const OTHER = 8n;
 const MIB = 1 << 20;
 const LENGTH = 40 * MIB;
-const base = (container: string, blob: string) => ({ container, blob, conditions: {}, leaseId: undefined });
-
-async function open(remote?: RemoteSources) {
-  const world = await openWorld();
-  await world.putContainer();
-  const { partition, store: content, extents, sweeper } = world;
-  await partition.transact(encodeKey(['account']), async (tx) =>
-    putAccount(tx, { id: OTHER, name: 'other', keys: ['a2V5'], from: 'command' }),
-  );
-  const started: Key[] = [];
-  const copies = { start: (key: Key) => void started.push(key), wake() {} };
-  const common = { partition, content, sweeper: { wake() {} }, copies, remote };
-  const other: Storage = { ...common, account: OTHER };
-  const storage: Storage = {
-    ...common,
-    account: ACCOUNT,
-    granted: { source: { account: OTHER, container: undefined } },
-  };
-  await createContainer(other, { container: 'theirs', metadata: [], access: undefined });
-  const { epoch } = content.newId();
-  const context: JobContext = { ...common, epoch, retryMilliseconds: 0.1 };
-  return {
-    ...{ world, other, storage, context, partition, epoch, sweeper },
-    async put(bytes: Buffer) {
-      const body = {
-        length: bytes.length,
-        expected: {},
-        async *bytes() {
-          yield bytes;
-        },
-      };
-      await putBlob(other, { ...base('theirs', 'from'), content: {}, metadata: [], body });
-    },
-    /** Returns the key of the running copy. */
-    async start(remoteUrl?: string): Promise<Key> {
-      const source = remoteUrl
-        ? { url: remoteUrl, remote: { url: remoteUrl } }
-        : { url: 'http://here/', container: 'theirs', blob: 'from' };
-      const rest = { sourceConditions: {}, sourceLeaseId: undefined, metadata: [] };
-      await copyBlob(storage, { ...base('box', 'to'), source, ...rest });
-      return started.at(-1)!;
-    },
-    run: (key: Key, signal = new AbortController().signal, more: Partial<JobContext> = {}) =>
-      new CopyJob({ ...context, ...more }, placeOfCopy(key), signal).run(),
-    state: async () => (await getBlobProperties(storage, base('box', 'to'))).blob,
-    async bytes() {
-      const asked = { range: undefined, rangeMd5: undefined, rangeCrc64: undefined };
-      const { bytes } = await getBlob(storage, { ...base('box', 'to'), ...asked });
-      const buffers: Buffer[] = [];
-      for await (const buffer of Buffer.isBuffer(bytes) ? [bytes] : bytes) buffers.push(Buffer.from(buffer));
-      return Buffer.concat(buffers);
-    },
-    findings: async () => (await check(partition, createChunkChecker(partition, extents))).findings,
-  };
-}
-
-/** A signal that is aborted once the content store has begun so many uploads. */
-function stopAfterUploads(context: JobContext, count: number) {
-  const stopping = new AbortController();
-  let uploads = 0;
-  const content = {
-    ...context.content,
-    upload: (...given: Parameters<JobContext['content']['upload']>) => {
-      if (uploads++ === count) stopping.abort();
-      return context.content.upload(...given);
-    },
-  };
-  return { signal: stopping.signal, content };
-}
 
 describe('A running copy', () => {
   it('goes on where it was stopped, in a process with another epoch', async () => {
-    const { put, start, run, state, bytes, findings, context, partition, epoch } = await open();
+    const { put, start, run, state, bytes, findings, context, partition, epoch } = await openCopies();
     const source = Buffer.alloc(LENGTH, 'some bytes ');
     await put(source);
     const key = await start();
@@ -119,7 +43,7 @@ describe('A running copy', () => {
   });
 
   it('fails if its source was overwritten after it began, with the same length, too', async () => {
-    const { put, start, run, state, findings } = await open();
+    const { put, start, run, state, findings } = await openCopies();
     await put(Buffer.alloc(LENGTH, 'one '));
     const key = await start();
     await put(Buffer.alloc(LENGTH, 'two '));
@@ -134,7 +58,7 @@ describe('A running copy', () => {
   });
 
   it.each(['aborted', 'deleted'])('leaves nothing when it is %s in the middle, and its job stops', async (how) => {
-    const { world, put, start, run, storage, context, state, findings } = await open();
+    const { world, put, start, run, storage, context, state, findings } = await openCopies();
     await put(Buffer.alloc(LENGTH, 'some bytes '));
     const key = await start();
     const { signal, content } = stopAfterUploads(context, 1);
@@ -162,7 +86,7 @@ describe('A running copy', () => {
   it.each(['its container is being deleted', 'another process has taken it over'])(
     'does not commit once %s',
     async (why) => {
-      const { world, put, start, run, context, partition, state } = await open();
+      const { world, put, start, run, context, partition, state } = await openCopies();
       await put(Buffer.alloc(20_000, 'x'));
       const key = await start();
       const row = (await partition.read((at) => at.get(key)))!;
@@ -201,7 +125,7 @@ describe('A running copy', () => {
       },
       listPages: () => Promise.reject(new Error('not a page blob')),
     };
-    const { start, run, state, findings } = await open(remote);
+    const { start, run, state, findings } = await openCopies(remote);
     await run(await start('http://elsewhere/x'));
     expect(opened).toBe(1 + 9);
     expect([...descriptions]).toEqual([
@@ -218,7 +142,7 @@ describe('A running copy', () => {
 
 describe('check', () => {
   it('finds a pending copy that does not run, one that its blob does not know, and one with other bytes', async () => {
-    const { put, start, partition, state, findings } = await open();
+    const { put, start, partition, state, findings } = await openCopies();
     await put(Buffer.alloc(LENGTH, 'some bytes '));
     const key = await start();
     const row = (await partition.read((at) => at.get(key)))!;

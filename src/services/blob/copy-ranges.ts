@@ -5,35 +5,46 @@ import type { Transaction } from '../../partition/partition.ts';
 import { writtenBytes } from '../../rules/copy-slices.ts';
 import { advanceCopy, type CopyState, copiedBytes } from '../../rules/copy-state.ts';
 import { completeIncremental } from '../../rules/incremental-copy.ts';
+import type { IncrementalCopy, RunningCopy } from '../common/running-copies.ts';
 import { withUpload } from '../common/upload.ts';
 import { encodeBlobRecord } from './blob-record.ts';
-import type { CopyRun } from './copy-run.ts';
 import { nextStamp, snapshotKey } from './old-rows.ts';
 import { openRanges, type SourceRanges } from './range-sources.ts';
 import {
+  type BlobRun,
   type CopiedBlob,
   type CopyPlace,
-  type IncrementalCopy,
   keyOfCopy,
   putCompleted,
   putProgress,
-  type RunningCopy,
 } from './running-copies.ts';
 
-export async function copyRanges(run: CopyRun, copy: RunningCopy, { bytes, copied = 0 }: CopyState): Promise<void> {
+export async function copyRanges(
+  run: BlobRun,
+  place: CopyPlace,
+  copy: RunningCopy,
+  { bytes, copied = 0 }: CopyState,
+): Promise<void> {
   const source = openRanges(run.context, copy, bytes, run.signal);
   const nothing = { ranges: [], end: 0, bytes: async function* () {} };
   try {
-    if (bytes === 0) await copySlice(run, copy, 0, nothing);
-    for (let offset = copied; offset < bytes; ) offset = await copySlice(run, copy, offset, await source.next(offset));
+    if (bytes === 0) await copySlice(run, place, copy, 0, nothing);
+    for (let offset = copied; offset < bytes; )
+      offset = await copySlice(run, place, copy, offset, await source.next(offset));
   } finally {
     source.close();
   }
 }
 
 /** Returns the offset after the slice. */
-async function copySlice(run: CopyRun, copy: RunningCopy, offset: number, slice: SourceRanges): Promise<number> {
-  const { place, context } = run;
+async function copySlice(
+  run: BlobRun,
+  place: CopyPlace,
+  copy: RunningCopy,
+  offset: number,
+  slice: SourceRanges,
+): Promise<number> {
+  const { context } = run;
   const { content, partition } = context;
   const { account } = place;
   const length = writtenBytes(slice.ranges);

@@ -1,11 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { ACCOUNT, CONTAINER, openWorld } from '../../../test/support/blob-storage.ts';
+import { localSources } from '../../../test/support/local-sources.ts';
 import { startCopy } from '../../rules/copy-state.ts';
+import { CopyRunner } from '../common/copy-runner.ts';
 import type { RemoteSources } from '../common/remote-sources.ts';
+import { encodeRunningCopy } from '../common/running-copies.ts';
 import { encodeBlobRecord } from './blob-record.ts';
-import { CopyRunner } from './copy-runner.ts';
+import { blobCopies } from './copy-target.ts';
 import { blobKey, runningCopyKey } from './rows.ts';
-import { encodeRunningCopy, putEmptyContent, readCopied } from './running-copies.ts';
+import { putEmptyContent, readCopied } from './running-copies.ts';
 
 async function open(rescanMilliseconds?: number) {
   const world = await openWorld();
@@ -24,7 +27,8 @@ async function open(rescanMilliseconds?: number) {
     }),
     listPages: () => Promise.reject(new Error('not a page blob')),
   };
-  const common = { partition, content, sweeper, remote, epoch, accounts: () => [ACCOUNT] };
+  const parts = { partition, content, sources: localSources, targets: [blobCopies], sweeper, remote, epoch };
+  const common = { ...parts, accounts: () => [ACCOUNT] };
   return {
     world,
     runner: new CopyRunner({ ...common, ...(rescanMilliseconds !== undefined && { rescanMilliseconds }) }),

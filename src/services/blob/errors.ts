@@ -69,7 +69,6 @@ export const blobErrors = errorTable({
   SourceConditionNotMet: [412, 'The source condition specified using HTTP conditional header(s) is not met.'],
   TagsTooLarge: [400, 'The tags specified exceed the maximum permissible limit.'],
   UnauthorizedBlobOverwrite: [403, 'This request is not authorized to perform blob overwrites.'],
-  UnsatisfiableCondition: [400, 'The request includes an unsatisfiable condition for this operation.'],
   LeaseAlreadyPresent: [409, 'There is already a lease present.'],
   LeaseIdMismatchWithBlobOperation: [412, 'The lease ID specified did not match the lease ID for the blob.'],
   LeaseIdMismatchWithContainerOperation: [412, 'The lease ID specified did not match the lease ID for the container.'],

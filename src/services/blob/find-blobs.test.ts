@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ACCOUNT, openWorld } from '../../../test/support/blob-storage.ts';
+import { localSources } from '../../../test/support/local-sources.ts';
 import { createChunkChecker } from '../../content/chunk-check.ts';
 import type { PagedSnapshot } from '../../partition/partition.ts';
 import { encodeText } from '../../partition/values.ts';
@@ -59,7 +60,7 @@ const copy = fc.tuple(container, name, container, name, tagSet).map(
     async (storage, model) => {
       if (!model.get(from)!.has(source)) return;
       const copied = {
-        source: { url: '', container: from, blob: source },
+        source: { url: '', service: 'blob' as const, container: from, item: source },
         sourceConditions: {},
         sourceLeaseId: undefined,
       };
@@ -133,7 +134,7 @@ async function find(storage: Storage, where: string, resultsMax: number, only?: 
 async function open() {
   const world = await openWorld();
   const { partition, store, sweeper, extents } = world;
-  const storage: Storage = { partition, account: ACCOUNT, content: store, sweeper };
+  const storage: Storage = { partition, account: ACCOUNT, content: store, sources: localSources, sweeper };
   const findings = async () => (await check(partition, createChunkChecker(partition, extents))).findings;
   return { world, storage, findings };
 }

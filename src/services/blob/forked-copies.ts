@@ -29,7 +29,7 @@ interface SourceState {
  */
 export async function withForkedSource<T>(
   storage: Storage,
-  source: { readonly container: string; readonly blob: string },
+  source: { readonly container: string; readonly item: string },
   look: (tx: Transaction) => Promise<{ readonly blob: Blob }>,
   use: (forked: ForkedSource) => Promise<T>,
 ): Promise<T | undefined> {
@@ -39,7 +39,7 @@ export async function withForkedSource<T>(
   const read = content.beginRead();
   let state: SourceState | undefined;
   try {
-    const queueKey = txQueueKey(account, source.container, source.blob);
+    const queueKey = txQueueKey(account, source.container, source.item);
     const { value } = await partition.transact(queueKey, async (tx): Promise<SourceState | undefined> => {
       const { blob } = await look(tx);
       if (!changesInPlace(blob)) return undefined;

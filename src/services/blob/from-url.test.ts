@@ -1,6 +1,7 @@
 /** Copies from a URL as rows: shared chunks, their references, and a source whose chunks are gone before the commit. */
 import { describe, expect, it } from 'vitest';
 import { ACCOUNT, openWorld } from '../../../test/support/blob-storage.ts';
+import { localSources } from '../../../test/support/local-sources.ts';
 import { createChunkChecker } from '../../content/chunk-check.ts';
 import { DanglingReference } from '../../content/content.ts';
 import { keysUnder } from '../../partition/keys.ts';
@@ -25,7 +26,7 @@ const put = (storage: Storage, blob: string, bytes: Buffer) =>
   putBlob(storage, { ...base(blob), content: {}, metadata: [], body: sent(bytes) });
 
 const from = {
-  source: { url: 'http://here/', container: 'box', blob: 'from' },
+  source: { url: 'http://here/', service: 'blob' as const, container: 'box', item: 'from' },
   ...{ sourceConditions: {}, sourceHashes: {}, sourceBytesMax: LENGTH },
 };
 
@@ -34,7 +35,13 @@ async function open() {
   await world.putContainer();
   const { partition, store, extents } = world;
   // The test wakes the sweeper itself.
-  const storage: Storage = { partition, account: ACCOUNT, content: store, sweeper: { ...world.sweeper, wake() {} } };
+  const storage: Storage = {
+    partition,
+    account: ACCOUNT,
+    content: store,
+    sources: localSources,
+    sweeper: { ...world.sweeper, wake() {} },
+  };
   const count = async (kind: string) =>
     (await partition.read((at) => at.scan(keysUnder([ACCOUNT, kind]), { limit: 1_000 }))).length;
   return {

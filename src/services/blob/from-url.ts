@@ -1,8 +1,8 @@
 /** Put Block From URL, Put Blob From URL and Copy Blob From URL: the bytes of another blob, complete when the operation is answered. */
 import { randomUUID } from 'node:crypto';
+import { type FromUrlInput, type SourceProperties, withSource } from '../common/copy-sources.ts';
 import type { Storage } from '../common/storage.ts';
 import { checkPutBlockInput, commitBlock, type PutBlockInput, precheckPutBlock } from './blocks.ts';
-import { type FromUrlInput, type SourceProperties, withSource } from './copy-sources.ts';
 import { fail } from './errors.ts';
 import { checkPutBlobInput, commitBlob, precheckPutBlob } from './put-blob.ts';
 import type { BlobInput, SentMetadata } from './request-checks.ts';

@@ -9,13 +9,21 @@ import type { Transaction } from '../../partition/partition.ts';
 import { startCopy as startState } from '../../rules/copy-state.ts';
 import { beginIncremental, type IncrementalSource, judgeIncrementalCopy } from '../../rules/incremental-copy.ts';
 import { parseSnapshotTime } from '../../rules/snapshots.ts';
+import {
+  type CopySource,
+  copySourceError,
+  type LocalSource,
+  type RemoteSource,
+  sourceScope,
+} from '../common/copy-sources.ts';
+import { openRemote } from '../common/remote-source.ts';
+import type { IncrementalCopy } from '../common/running-copies.ts';
 import type { Storage } from '../common/storage.ts';
 import { encodeBlobRecord, readBlob } from './blob-record.ts';
-import { type CopySource, copySourceError, type LocalSource, type RemoteSource, sourceScope } from './copy-sources.ts';
 import { findEarlierState } from './earlier-states.ts';
 import { fail } from './errors.ts';
 import { type FoundSource, runPendingCopy } from './pending-copies.ts';
-import { openRemote, readBlobState } from './remote-source.ts';
+import { readBlobState } from './remote-blobs.ts';
 import {
   type BlobInput,
   checkBlobName,
@@ -27,7 +35,6 @@ import {
   checkWriteInput,
 } from './request-checks.ts';
 import { type Blob, blobKey, recordFrom } from './rows.ts';
-import type { IncrementalCopy } from './running-copies.ts';
 import { currentLease, putBlobRecord, readTarget, releaseReplaced, type WriteTarget } from './write-target.ts';
 
 export interface IncrementalCopyInput extends BlobInput {
@@ -117,7 +124,8 @@ async function goOn(
 }
 
 async function findLocal(storage: Storage, source: LocalSource): Promise<FoundSnapshot> {
-  const { container, blob: name, snapshot } = source;
+  const { service, container, item: name, snapshot } = source;
+  if (service !== 'blob') throw fail('InvalidBlobType');
   checkContainerName(container);
   checkBlobName(name);
   const scope = sourceScope(storage);
@@ -127,14 +135,15 @@ async function findLocal(storage: Storage, source: LocalSource): Promise<FoundSn
       throw copySourceError(error);
     });
   const { etag, length: bytes, content, metadata, append, page } = blob;
-  const place = { account: scope.account, container, blob: name, snapshot, grantedContainer: scope.granted?.container };
+  const place = { account: scope.account, service, container, item: name, snapshot };
+  const expected = { ...place, grantedContainer: scope.granted?.container, etag };
   const identity = { source: `${scope.account} ${id} ${name}`, snapshot, isPageBlob: page !== undefined };
-  return { source: { ...place, etag }, bytes, content, metadata, append, page, identity };
+  return { source: expected, bytes, content, metadata, append, page, identity };
 }
 
 /** The snapshot that was copied last has to be there still, and to be one of the same blob. */
 async function checkSince(tx: Transaction, storage: Storage, source: LocalSource, since: bigint): Promise<void> {
-  const { container, blob: name, snapshot } = source;
+  const { container, item: name, snapshot } = source;
   const scope = sourceScope(storage);
   const { blob } = await readBlob(tx, scope, container, name, snapshot);
   await findEarlierState(tx, scope, { container, blob: name, snapshot, since }, blob);

@@ -1,6 +1,7 @@
 /** Long lists that have each block once: their chunk references are handed over, and no chunk row is written. */
 import { describe, expect, it } from 'vitest';
 import { ACCOUNT, openWorld } from '../../../test/support/blob-storage.ts';
+import { localSources } from '../../../test/support/local-sources.ts';
 import { createChunkChecker } from '../../content/chunk-check.ts';
 import { keysUnder } from '../../partition/keys.ts';
 import type { BlockSource } from '../../rules/block-list.ts';
@@ -28,7 +29,13 @@ async function open() {
   await world.putContainer();
   const { partition, store, extents } = world;
   // The test wakes the sweeper itself.
-  const storage: Storage = { partition, account: ACCOUNT, content: store, sweeper: { ...world.sweeper, wake() {} } };
+  const storage: Storage = {
+    partition,
+    account: ACCOUNT,
+    content: store,
+    sources: localSources,
+    sweeper: { ...world.sweeper, wake() {} },
+  };
   const rowsOf = (kind: string) => partition.read((at) => at.scan(keysUnder([ACCOUNT, kind]), { limit: 10_000 }));
   return {
     world,
@@ -61,7 +68,7 @@ async function read(storage: Storage, blob: string): Promise<string> {
 }
 
 const copy = (storage: Storage) => {
-  const source = { url: 'http://here/', container: 'box', blob: 'one' };
+  const source = { url: 'http://here/', service: 'blob' as const, container: 'box', item: 'one' };
   return copyBlob(storage, { ...base('two'), source, sourceConditions: {}, sourceLeaseId: undefined, metadata: [] });
 };
 

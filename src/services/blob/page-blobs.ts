@@ -15,11 +15,11 @@ import {
 } from '../../rules/page.ts';
 import { judgeTierLength, type PageTier } from '../../rules/page-tiers.ts';
 import { emitRanges } from '../common/content-reads.ts';
+import { type FromUrlInput, withSource } from '../common/copy-sources.ts';
 import { type StagedBytes, writeStaged } from '../common/staged-bytes.ts';
 import type { Storage } from '../common/storage.ts';
 import type { SentContent } from '../common/upload.ts';
 import { readBlob } from './blob-record.ts';
-import { type FromUrlInput, withSource } from './copy-sources.ts';
 import { findEarlierState } from './earlier-states.ts';
 import { fail } from './errors.ts';
 import {

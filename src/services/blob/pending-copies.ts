@@ -8,13 +8,15 @@ import type { Transaction } from '../../partition/partition.ts';
 import { formatEtag } from '../../rules/conditions.ts';
 import { abortCopy as abortState, judgeAbort, startCopy as startState } from '../../rules/copy-state.ts';
 import { INFINITE_SECONDS, normaliseLeaseId } from '../../rules/lease.ts';
+import { copySourceError, readerOf, sourceScope } from '../common/copy-sources.ts';
+import { openRemote } from '../common/remote-source.ts';
+import { decodeRunningCopy, encodeRunningCopy, type RunningCopy } from '../common/running-copies.ts';
 import type { Storage } from '../common/storage.ts';
 import { readBlob } from './blob-record.ts';
 import { appendStateOf, type CheckedCopy, checkInfiniteLease, checkSource, checkSourceConditions } from './copies.ts';
-import { copySourceError, sourceScope } from './copy-sources.ts';
 import { tiersOfCopy } from './copy-tiers.ts';
 import { fail } from './errors.ts';
-import { openRemote, readBlobState } from './remote-source.ts';
+import { readBlobState } from './remote-blobs.ts';
 import { type BlobInput, checkLease, checkWriteInput } from './request-checks.ts';
 import {
   type BlobRecord,
@@ -25,15 +27,7 @@ import {
   runningCopyKey,
   txQueueKey,
 } from './rows.ts';
-import {
-  type CopyPlace,
-  decodeRunningCopy,
-  encodeRunningCopy,
-  endWithoutBytes,
-  keyOfCopy,
-  putEmptyContent,
-  type RunningCopy,
-} from './running-copies.ts';
+import { type CopyPlace, endWithoutBytes, keyOfCopy, putEmptyContent } from './running-copies.ts';
 import { checkPut, putBlobRecord, readTarget, releaseReplaced } from './write-target.ts';
 
 /** The source as the copy will expect it at every slice. */
@@ -125,17 +119,23 @@ async function findSource(storage: Storage, copy: CheckedCopy): Promise<FoundSou
     return { source: { url: source.remote.url, etag, modified }, bytes, content, metadata, ...readBlobState(head) };
   }
   const scope = sourceScope(storage);
-  const { container, blob: name, snapshot } = source;
-  const blob = await storage.partition.read(async (at) => {
-    const found = await readBlob(at, scope, container, name, snapshot).catch((error: unknown) => {
-      throw copySourceError(error);
-    });
-    checkSource(at, found.blob, copy);
-    return found.blob;
+  const { service, container, item, snapshot, keepsTrailingDots } = source;
+  const place = { account: scope.account, service, container, item, snapshot, keepsTrailingDots };
+  const expected = (etag: string) => ({ ...place, grantedContainer: scope.granted?.container, etag });
+  const fromHere = (error: unknown) => {
+    throw copySourceError(error);
+  };
+  return storage.partition.read(async (at) => {
+    if (service === 'blob') {
+      const { blob } = await readBlob(at, scope, container, item, snapshot).catch(fromHere);
+      checkSource(at, blob, copy);
+      const { length: bytes, content, metadata, tier, append, page } = blob;
+      return { source: expected(blob.etag), bytes, content, metadata, tier, append, page };
+    }
+    const file = await readerOf(storage, service).find(at, storage.content, scope, source).catch(fromHere);
+    checkSourceConditions(file, sourceConditions);
+    return { source: expected(file.etag), bytes: file.length, content: file.content, metadata: file.metadata };
   });
-  const { etag, length: bytes, content, metadata, tier, append, page } = blob;
-  const place = { account: scope.account, container, blob: name, snapshot, grantedContainer: scope.granted?.container };
-  return { source: { ...place, etag }, bytes, content, metadata, tier, append, page };
 }
 
 /** Leaves an empty blob with the metadata of the copy. */

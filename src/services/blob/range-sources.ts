@@ -10,12 +10,19 @@ import {
   type RangeSlice,
 } from '../../rules/copy-slices.ts';
 import { StorageError } from '../common/errors.ts';
+import type { RunningCopy } from '../common/running-copies.ts';
+import {
+  copies,
+  isOtherResource,
+  isRemote,
+  type LocalCopySource,
+  type RemoteCopySource,
+  type SourceContext,
+} from '../common/slice-sources.ts';
 import { readBlob } from './blob-record.ts';
 import { findEarlierState } from './earlier-states.ts';
 import { fail } from './errors.ts';
 import { type Blob, changesInPlace } from './rows.ts';
-import { isRemote, type LocalCopySource, type RemoteCopySource, type RunningCopy } from './running-copies.ts';
-import { copies, isOtherResource, type SourceContext } from './slice-sources.ts';
 
 export interface SourceRanges extends RangeSlice {
   /** The bytes of the ranges that are written, one after another. To be called once. */
@@ -68,7 +75,7 @@ class LocalRanges implements RangeSource {
   }
 
   private async plan(at: Snapshot, read: ContentRead, offset: number): Promise<SourceRanges> {
-    const { account, container, grantedContainer, blob: name, snapshot, etag } = this.source;
+    const { account, container, grantedContainer, item: name, snapshot, etag } = this.source;
     const scope = { account, granted: { container: grantedContainer } };
     const { blob } = await readBlob(at, scope, container, name, snapshot);
     if (blob.etag !== etag || blob.length !== this.length || !changesInPlace(blob)) throw fail('ConditionNotMet');
@@ -91,7 +98,7 @@ class LocalRanges implements RangeSource {
   }
 
   private readSince(at: Snapshot, blob: Blob): Promise<number | undefined> {
-    const { account, container, grantedContainer, blob: name } = this.source;
+    const { account, container, grantedContainer, item: name } = this.source;
     const scope = { account, granted: { container: grantedContainer } };
     return findEarlierState(at, scope, { container, blob: name, since: this.since }, blob);
   }

@@ -1,6 +1,6 @@
 /** The checks that blob operations share: of the request itself, before any row is read; of conditions and leases, on a snapshot. */
 import type { Snapshot, Timestamp } from '../../partition/partition.ts';
-import { type Conditions, hasOneCondition, judgeRead, judgeWrite, type Validators } from '../../rules/conditions.ts';
+import { type Conditions, hasOneCondition, judgeWrite, type Validators } from '../../rules/conditions.ts';
 import { type CopyState, isPending } from '../../rules/copy-state.ts';
 import type { Lease } from '../../rules/lease.ts';
 import { blobNameFault, containerNameFault, LOGS_CONTAINER } from '../../rules/names.ts';
@@ -19,6 +19,7 @@ import type { Storage } from '../common/storage.ts';
 import { type BlobErrorCode, blobErrors, fail } from './errors.ts';
 import type { Blob, BlobRecord } from './rows.ts';
 
+export { checkReadConditions } from '../common/copy-sources.ts';
 export { parseMetadata, type SentMetadata } from '../common/names.ts';
 export { type DecisionSnapshot, parseLeaseId };
 
@@ -134,11 +135,6 @@ export function checkLease(
   what: LeasedResource,
 ): void {
   checkLeaseUse(at, lease, leaseId, use, (fault) => leaseError(leaseErrorCode(fault, what), what));
-}
-
-export function checkReadConditions(found: Validators, conditions: Conditions): void {
-  const verdict = judgeRead(found, conditions);
-  if (verdict !== 'proceed') throw fail(verdict);
 }
 
 export function checkWriteConditions(

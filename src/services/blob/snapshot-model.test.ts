@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ACCOUNT, openWorld } from '../../../test/support/blob-storage.ts';
+import { localSources } from '../../../test/support/local-sources.ts';
 import { createChunkChecker } from '../../content/chunk-check.ts';
 import { setServiceProperties } from '../common/service-properties.ts';
 import type { Storage } from '../common/storage.ts';
@@ -237,7 +238,13 @@ const promotes = fc.tuple(name, fc.nat(3), name).map(
     async ({ storage }, model) => {
       const found = snapshotsOf(model, from)[at];
       const n = ++model.n;
-      const source = { url: 'http://here/', container: 'box', blob: from, snapshot: await stampOf(storage, found) };
+      const source = {
+        url: 'http://here/',
+        service: 'blob' as const,
+        container: 'box',
+        item: from,
+        snapshot: await stampOf(storage, found),
+      };
       const asked = { source, sourceConditions: {}, sourceLeaseId: undefined };
       const done = copyBlob(storage, { ...base(to), ...asked, metadata: [['n', String(n)]] });
       const refused = found ? refusalOfType(model, to, found.type) : 'BlobNotFound';
@@ -393,7 +400,13 @@ describe('Snapshots and deleted blobs', { timeout: 120_000 }, () => {
         await world.putContainer();
         const { partition, store, extents } = world;
         // Only a step sweeps: until then a mark alone says what is deleted.
-        const storage: Storage = { partition, account: ACCOUNT, content: store, sweeper: { wake: () => {} } };
+        const storage: Storage = {
+          partition,
+          account: ACCOUNT,
+          content: store,
+          sources: localSources,
+          sweeper: { wake: () => {} },
+        };
         const findings = async () => (await check(partition, createChunkChecker(partition, extents))).findings;
         const policy = { allowsPermanentDelete: false };
         const model: Model = { n: 0, day: 0, policy, blobs: new Map(), states: new Map() };

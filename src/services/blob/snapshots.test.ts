@@ -3,6 +3,7 @@ import { ACCOUNT, CONTAINER, openWorld } from '../../../test/support/blob-storag
 import type { Storage } from '../common/storage.ts';
 import { deleteBlob } from './blobs.ts';
 import { encodeMark, markKey, snapshotKey } from './old-rows.ts';
+import { blobKey } from './rows.ts';
 import { snapshotBlob } from './snapshots.ts';
 
 const base = { container: 'box', blob: 'blob', conditions: {}, leaseId: undefined };
@@ -83,6 +84,48 @@ describe('The stamp of a snapshot', () => {
     await world.stop();
   });
 });
+
+describe('A snapshot that is taken between what a delete has read and its commit', () => {
+  it.each(['none', 'a deleted one', 'one'])('is seen, where there was %s before', async (before) => {
+    const { world, storage, take } = await open();
+    let last = before === 'none' ? 1n : (await take()).snapshot;
+    if (before === 'a deleted one') await deleteBlob(storage, { ...base, snapshots: 'only' });
+    last += 10_000_000_000n;
+    // By another process, whose transactions wait for none of this one.
+    const takenElsewhere = once(() =>
+      world.act(async (tx) => {
+        const row = await tx.get(blobKey(ACCOUNT, CONTAINER, 'blob'));
+        tx.put(snapshotKey(ACCOUNT, CONTAINER, 'blob', last), row!.value);
+      }),
+    );
+    const { partition } = storage;
+    const interrupted: Storage['partition'] = {
+      ...partition,
+      transact: (key, fn) =>
+        partition.transact(key, async (tx) => {
+          const value = await fn(tx);
+          await takenElsewhere();
+          return value;
+        }),
+    };
+    const snapshots = before === 'one' ? ('include' as const) : undefined;
+    const removed = deleteBlob({ ...storage, partition: interrupted }, { ...base, snapshots });
+    if (snapshots === undefined) await expect(removed).rejects.toMatchObject({ code: 'SnapshotsPresent' });
+    else await removed;
+    await world.sweep();
+    expect((await world.kinds()).v).toBe(snapshots === undefined ? 1 : undefined);
+    await world.stop();
+  });
+});
+
+function once(act: () => Promise<void>): () => Promise<void> {
+  let isDone = false;
+  return async () => {
+    if (isDone) return;
+    isDone = true;
+    await act();
+  };
+}
 
 function bound(on: object, name: string | symbol): unknown {
   const value = Reflect.get(on, name, on);

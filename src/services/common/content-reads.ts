@@ -108,7 +108,7 @@ export async function openBytes<Found extends FoundBytes>(
   let streams = false;
   try {
     const found = await planOrHold(storage, queueKey, read, (at, plan) => look(at, plan, read));
-    const { inline } = found;
+    const inline = found.inline ?? read.inMemory;
     const hashed = hash && (await readAndHash(inline ? [inline] : read.stream(), hash.md5));
     streams = inline === undefined && hashed === undefined;
     return { ...found, hashed, bytes: inline ?? hashed?.buffers ?? read.stream() };

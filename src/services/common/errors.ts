@@ -102,6 +102,7 @@ const OUT_OF_FILES = new Set(['EMFILE', 'ENFILE']);
 /** The codes that all services share. */
 export const commonErrors = errorTable({
   BothCrc64AndMd5HeaderPresent: [400, 'Both x-ms-content-crc64 header and Content-MD5 header are present.'],
+  UnsatisfiableCondition: [400, 'The request includes an unsatisfiable condition for this operation.'],
   ConditionNotMet: [412, 'The condition specified using HTTP conditional header(s) is not met.'],
   /** A read whose "only if changed" test fails: the caller's copy is still good. */
   NotModified: [304, 'The condition specified using HTTP conditional header(s) is not met.', 'ConditionNotMet'],

@@ -2,6 +2,7 @@
 import type { ContentStore } from '../../content/content.ts';
 import type { Key } from '../../partition/keys.ts';
 import type { Partition } from '../../partition/partition.ts';
+import type { SourceReader, SourceService } from './copy-sources.ts';
 import type { HeldLeases } from './held-leases.ts';
 import type { RemoteSources } from './remote-sources.ts';
 
@@ -40,6 +41,8 @@ export interface Storage {
   readonly copies?: CopyQueue | undefined;
   /** Reads other servers; undefined: none can be copied from. */
   readonly remote?: RemoteSources | undefined;
+  /** Reads the resources of this server that operations of any service copy. */
+  readonly sources?: Readonly<Record<SourceService, SourceReader>> | undefined;
   /** Undefined: no limits. */
   readonly granted?: Granted | undefined;
   /** The server itself acts: it writes the logs, which clients can only read. */

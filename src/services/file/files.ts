@@ -1,5 +1,6 @@
 /** The operations on one file that do not concern its bytes: create, delete, properties and metadata. */
 import type { Snapshot, Transaction } from '../../partition/partition.ts';
+import type { CopyState } from '../../rules/copy-state.ts';
 import { isFileLength } from '../../rules/file/ranges.ts';
 import { leaseAfterWrite, leaseState } from '../../rules/lease.ts';
 import type { ContentHeaders } from '../common/content-headers.ts';
@@ -23,7 +24,7 @@ import {
 import type { File, FileRecord, Node } from './node-rows.ts';
 import { releaseFileContent } from './release-content.ts';
 import { checkFileLease, checkNoPendingCopy, checkNotReadOnly, parseLeaseId } from './request-checks.ts';
-import { type AskedSmb, resolveSmb } from './smb-properties.ts';
+import { type AskedSmb, resolveSmb, type SmbSource } from './smb-properties.ts';
 import { charge } from './usage.ts';
 
 export interface FileInput extends PathInput {
@@ -60,6 +61,10 @@ type NewFile = Omit<CreateFileInput, 'metadata'> & {
   readonly metadata: Metadata;
   /** A content that the caller has created, with one reference; undefined: zeros. */
   readonly contentId?: string | undefined;
+  /** Of a copy. */
+  readonly copy?: CopyState | undefined;
+  readonly smbSource?: SmbSource | undefined;
+  readonly ignoresReadOnly?: boolean | undefined;
 };
 
 /** Nothing, or a file that may be replaced by another one. */
@@ -67,10 +72,11 @@ export function checkReplaceable(
   at: Snapshot,
   node: Node | undefined,
   leaseId: string | undefined,
+  ignoresReadOnly = false,
 ): asserts node is File | undefined {
   if (node && node.kind !== 'file') throw fail('ResourceTypeMismatch');
   checkFileLease(at, node, leaseId, 'write');
-  if (node) checkNotReadOnly(node);
+  if (node && !ignoresReadOnly) checkNotReadOnly(node);
   checkNoPendingCopy(node);
 }
 
@@ -82,18 +88,19 @@ export async function putFile(
   tx: Transaction,
   storage: Storage,
   target: Target,
-  { length, content, metadata, smb: asked, leaseId, contentId }: NewFile,
+  { length, content, metadata, smb: asked, leaseId, contentId, copy, smbSource: source, ignoresReadOnly }: NewFile,
 ): Promise<{ readonly file: File; readonly needsSweep: boolean }> {
   const { share, node } = target;
-  checkReplaceable(tx, node, leaseId);
+  checkReplaceable(tx, node, leaseId, ignoresReadOnly);
   if (node && storage.granted?.overwrite === false) throw fail('AuthorizationPermissionMismatch');
   await charge(tx, share, length - (node?.length ?? 0));
-  const smb = await resolveSmb(tx, share, asked, { kind: 'file', parent: decodeParent(target), current: undefined });
-  const record = { kind: 'file', ...smb, length, contentId, content, metadata } as const;
+  const place = { kind: 'file', parent: decodeParent(target), current: undefined, source } as const;
+  const smb = await resolveSmb(tx, share, asked, place);
+  const record = { kind: 'file', ...smb, length, contentId, content, metadata, copy } as const;
   if (!node) return { file: await addNode(tx, target, record), needsSweep: false };
   const needsSweep = await releaseFileContent(tx, storage, node);
   const lease = leaseAfterWrite(node.lease, tx.now);
-  return { file: updateNode(tx, share, node, { ...record, lease, copy: undefined }), needsSweep };
+  return { file: updateNode(tx, share, node, { ...record, lease }), needsSweep };
 }
 
 export async function deleteFile(storage: Storage, input: FileInput): Promise<void> {
@@ -102,6 +109,7 @@ export async function deleteFile(storage: Storage, input: FileInput): Promise<vo
   const { value: needsSweep } = await storage.partition.transact(pathQueueKey(storage, input, path), async (tx) => {
     const target = await resolveFile(tx, storage, input.share, path);
     checkFileLease(tx, target.node, leaseId, 'write');
+    checkNoPendingCopy(target.node);
     await charge(tx, target.share, -target.node.length);
     removeNode(tx, target);
     return releaseFileContent(tx, storage, target.node);
@@ -170,6 +178,7 @@ export async function changeFile(
   const { value } = await storage.partition.transact(pathQueueKey(storage, input, path), async (tx) => {
     const target = await resolveFile(tx, storage, input.share, path);
     checkFileLease(tx, target.node, leaseId, 'write');
+    checkNoPendingCopy(target.node);
     const lease = leaseAfterWrite(target.node.lease, tx.now);
     return updateNode(tx, target.share, target.node, { lease, ...(await changes(tx, target)) }, etag);
   });

@@ -42,8 +42,11 @@ export interface CheckedWrite {
 }
 
 /** For Expect: 100-continue: fails as Put Range would, before the body is sent. */
-export async function precheckPutRange(storage: Storage, input: WriteRangeInput): Promise<void> {
-  const { range } = checkPutRange(input);
+export async function precheckPutRange(
+  storage: Storage,
+  input: WriteRangeInput,
+  { range }: Pick<CheckedWrite, 'range'> = checkPutRange(input),
+): Promise<void> {
   const path = checkPath(input);
   await storage.partition.read(async (at) => {
     const { node } = await resolveFile(at, storage, input.share, path);

@@ -7,7 +7,7 @@ import type { FileRecord } from './node-rows.ts';
 
 export interface FileContents {
   readonly account: AccountId;
-  readonly content: Pick<ContentStore, 'decrefContent'> & {
+  readonly content: Pick<ContentStore, 'decrefContent' | 'discardContent'> & {
     readonly ranges: Pick<ContentStore['ranges'], 'endCurrent'>;
   };
 }

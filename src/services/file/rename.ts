@@ -18,8 +18,9 @@ import {
 } from './namespace.ts';
 import type { File, Node, NodeKind } from './node-rows.ts';
 import { releaseFileContent } from './release-content.ts';
-import { checkFileLease, checkNotReadOnly, parseLeaseId } from './request-checks.ts';
+import { checkFileLease, checkNoPendingCopy, checkNotReadOnly, parseLeaseId } from './request-checks.ts';
 import { type AskedSmb, resolveSmb } from './smb-properties.ts';
+import { charge } from './usage.ts';
 
 export interface RenameInput extends PathInput {
   /** In the same share. */
@@ -77,6 +78,8 @@ async function makeRoom(
   if (!node) return false;
   if (!replaces || node.kind === 'directory') throw fail('ResourceAlreadyExists');
   if (!ignoresReadOnly) checkNotReadOnly(node);
+  checkNoPendingCopy(node);
+  await charge(tx, target.share, -node.length);
   removeNode(tx, target as FoundFile);
   return releaseFileContent(tx, storage, node);
 }

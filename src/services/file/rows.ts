@@ -67,6 +67,10 @@ export const permissionsIn = ({ account, id }: ShareKeys): Range => keysUnder([a
 /** Bytes in use: written by `add` only. Their sum over all shards is what the quota limits. */
 export const usageKey = ({ account, id }: ShareKeys, shard: number): Key => encodeKey([account, '$', id, shard]);
 export const usageIn = ({ account, id }: ShareKeys): Range => keysUnder([account, '$', id]);
+/** The copy that runs onto a file, in `running-copies.ts`. By the name of the share, every change of the file checks that the share exists. */
+export const runningCopyKey = ({ account, id }: ShareKeys, node: NodeId, share: string): Key =>
+  encodeKey([account, 'R', id, node, share]);
+export const runningCopiesIn = (account: AccountId, ...share: ShareId[]): Range => keysUnder([account, 'R', ...share]);
 /** The queue of the transactions on one share, directory or file: by folded path, since ids are not known before. */
 export const txQueueKey = (account: AccountId, share: string, ...path: string[]): Key =>
   encodeKey([account, 'file', share, ...path]);

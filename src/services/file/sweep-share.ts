@@ -1,9 +1,10 @@
 /** The removal of all rows of a deleted share, in slices. Without its name no write can add rows, so unchecked scans are enough. */
 import { decodeKey } from '../../partition/keys.ts';
 import type { Transaction } from '../../partition/partition.ts';
+import { decodeRunningCopy } from '../common/running-copies.ts';
 import { decodeNode } from './node-rows.ts';
 import { type FileContents, releaseFileContent } from './release-content.ts';
-import { entriesIn, nodesIn, permissionsIn, type ShareId, timesIn, usageIn } from './rows.ts';
+import { entriesIn, nodesIn, permissionsIn, runningCopiesIn, type ShareId, timesIn, usageIn } from './rows.ts';
 
 /** Each may release a content, which is a few rows more. */
 const SLICE_NODES = 100;
@@ -12,13 +13,18 @@ const SLICE_BARE_ROWS = 500;
 /** One slice; true: nothing is left. */
 export async function sweepShare(tx: Transaction, contents: FileContents, id: ShareId): Promise<boolean> {
   const share = { account: contents.account, id };
+  const copies = await tx.scanUnchecked(runningCopiesIn(contents.account, id), { limit: SLICE_NODES });
+  for (const row of copies) {
+    contents.content.discardContent(tx, contents.account, decodeRunningCopy(row).content, 'ranges');
+    tx.remove(row.key);
+  }
   const nodes = await tx.scanUnchecked(nodesIn(share), { limit: SLICE_NODES });
   for (const row of nodes) {
     const node = decodeNode(decodeKey(row.key).at(-1) as bigint, row);
     if (node.kind === 'file') await releaseFileContent(tx, contents, node);
     tx.remove(row.key);
   }
-  if (nodes.length > 0) return false;
+  if (copies.length + nodes.length > 0) return false;
   for (const rangeOf of [entriesIn, timesIn, permissionsIn, usageIn]) {
     const rows = await tx.scanUnchecked(rangeOf(share), { limit: SLICE_BARE_ROWS });
     for (const { key } of rows) tx.remove(key);

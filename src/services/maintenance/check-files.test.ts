@@ -8,7 +8,7 @@ import { createFile } from '../file/files.ts';
 import { decodeEntry, decodeNode, encodeEntry, encodeNode, type File, recordFrom } from '../file/node-rows.ts';
 import { putRange } from '../file/ranges.ts';
 import { renameNode } from '../file/rename.ts';
-import { entryKey, nodeKey, ROOT, type Share, timesKey } from '../file/rows.ts';
+import { entryKey, nodeKey, ROOT, type Share, timesKey, usageKey } from '../file/rows.ts';
 import { deleteShare } from '../file/shares.ts';
 import { check } from './check.ts';
 
@@ -43,6 +43,11 @@ interface Damage {
 
 const damages: readonly Damage[] = [
   {
+    what: 'bytes in use that are miscounted',
+    act: (tx, _, found) => tx.add(usageKey(found, 0), -1n),
+    findings: [/share .*: it counts 2999 bytes in use and its files have 3000/],
+  },
+  {
     what: 'an entry that is gone',
     act: (tx, { entry, directory }) => tx.remove(entry(directory.id, 'F')),
     findings: [/"j",.*\]: no entry leads to it/],
@@ -50,7 +55,11 @@ const damages: readonly Damage[] = [
   {
     what: 'a node that is gone',
     act: (tx, { file }, found) => tx.remove(nodeKey(found, file.id)),
-    findings: [/"c",.*\]: content that no blob has/, /"d",.*\]: it leads to node \d+, which does not exist/],
+    findings: [
+      /"c",.*\]: content that no blob has/,
+      /"d",.*\]: it leads to node \d+, which does not exist/,
+      /share .*: it counts 3000 bytes in use and its files have 0/,
+    ],
   },
   {
     what: 'an entry under another name',
@@ -103,7 +112,10 @@ const damages: readonly Damage[] = [
   {
     what: 'a file that is shorter than its bytes',
     act: (tx, { file }, found) => tx.put(nodeKey(found, file.id), encodeNode({ ...recordFrom(file), length: 2999 })),
-    findings: [/"j",.*\]: its content has 3000 bytes, not 2999/],
+    findings: [
+      /"j",.*\]: its content has 3000 bytes, not 2999/,
+      /share .*: it counts 3000 bytes in use and its files have 2999/,
+    ],
   },
   {
     what: 'a file whose content is gone',

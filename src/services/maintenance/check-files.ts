@@ -1,10 +1,13 @@
 /** The check of the rows of shares: entries and nodes lead to each other, and every directory to the root. */
-import { decodeKey } from '../../partition/keys.ts';
+import { decodeKey, keysUnder } from '../../partition/keys.ts';
 import type { Row, Snapshot } from '../../partition/partition.ts';
 import { decodeCounter } from '../../partition/values.ts';
+import { isPending } from '../../rules/copy-state.ts';
 import { foldName } from '../../rules/file/names.ts';
+import { decodeRunningCopy } from '../common/running-copies.ts';
 import { decodeEntry, decodeNode, type File, type Node } from '../file/node-rows.ts';
 import { entryKey, type NodeId, nodeKey, ROOT, type ShareKeys } from '../file/rows.ts';
+import { placeOfFileCopy } from '../file/running-copies.ts';
 import { checkPermission, checkPermissionOf } from './check-permissions.ts';
 import { checkRangesRecord } from './check-ranges.ts';
 import { qualifiedId, type ReferenceCounts } from './check-refcounts.ts';
@@ -28,6 +31,8 @@ export async function checkShareRow(at: Snapshot, row: Row, counts: ReferenceCou
       return;
     case 'P':
       return checkPermission(row);
+    case 'R':
+      return checkRunningFileCopy(at, row);
     default:
       decodeCounter(row);
   }
@@ -51,7 +56,23 @@ async function checkNode(at: Snapshot, node: Node, share: ShareKeys, counts: Ref
   }
   const row = await at.get(entryKey(share, node.parent, foldName(node.name)));
   if (!row || decodeEntry(row).node !== node.id) throw new Error('no entry leads to it');
-  if (node.kind === 'file') checkFileContent(node, share, counts);
+  if (node.kind !== 'file') return;
+  checkFileContent(node, share, counts);
+  await checkCopyRuns(at, node, share);
+}
+
+/** The file knows the copy, and has none of its bytes. */
+async function checkRunningFileCopy(at: Snapshot, row: Row): Promise<void> {
+  const place = placeOfFileCopy(row.key);
+  const node = await findNode(at, { account: place.account, id: place.share }, place.node);
+  const copy = node?.kind === 'file' ? node.copy : undefined;
+  if (copy?.id !== decodeRunningCopy(row).id || !isPending(copy)) throw new Error('a copy that its file does not know');
+}
+
+async function checkCopyRuns(at: Snapshot, { id, copy }: File, share: ShareKeys): Promise<void> {
+  if (!isPending(copy)) return;
+  const [row] = await at.scan(keysUnder([share.account, 'R', share.id, id]), { limit: 1 });
+  if (!row) throw new Error('a copy onto it is pending and does not run');
 }
 
 function checkFileContent({ contentId, length }: File, { account }: ShareKeys, counts: ReferenceCounts): void {
@@ -107,4 +128,14 @@ export function treeFaults({ directories, containers, deletionQueue, accounts }:
     }
   }
   return faults;
+}
+
+/** Of shares that are not being deleted, whose files go one after the other. */
+export function usageMismatches({ usage, containers, accounts }: ReferenceCounts): string[] {
+  return [...usage].flatMap(([name, { counted, bytes }]) => {
+    const [account = '', share = ''] = name.split('/');
+    if (counted === bytes || !containers.has(qualifiedId(account, `file ${share}`))) return [];
+    const owner = accounts.get(BigInt(account)) ?? account;
+    return [`share ${share} of ${owner}: it counts ${counted} bytes in use and its files have ${bytes}`];
+  });
 }

@@ -112,7 +112,7 @@ export function checkHeld(row: Row, counts: ReferenceCounts): void {
 function existingContent(name: string, counts: ReferenceCounts): RangesContent | undefined {
   const content = counts.contents.get(name)?.row;
   if (content && content.kind !== 'ranges') throw new Error('its content does not change in place');
-  if (!content && !counts.deletionQueue.has(`content ${name}`))
+  if (!content && !counts.building.has(name) && !counts.deletionQueue.has(`content ${name}`))
     throw new Error('bytes of a content that does not exist');
   return content;
 }

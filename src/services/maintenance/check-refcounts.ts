@@ -18,11 +18,11 @@ import { decodeCounter } from '../../partition/values.ts';
 import { decodeBlobRecord, parseBlobRecord } from '../blob/blob-record.ts';
 import { decodeDeletedBlob, stampInKey } from '../blob/old-rows.ts';
 import { type BlobRecord, blocksIn, decodeBlock, decodeUncommitted } from '../blob/rows.ts';
-import { decodeRunningCopy } from '../blob/running-copies.ts';
 import { decodeAccount, removedAccountId, removedAccountName } from '../common/account-rows.ts';
 import { decodeDeletedName } from '../common/deleted-names.ts';
 import { decodeDeletion, keyPrefixesIn } from '../common/deletions.ts';
 import { decodeName } from '../common/names.ts';
+import { decodeRunningCopy } from '../common/running-copies.ts';
 import type { AccountId } from '../common/storage.ts';
 import { decodeNode } from '../file/node-rows.ts';
 import type { NodeId } from '../file/rows.ts';
@@ -53,6 +53,8 @@ export interface ReferenceCounts {
   readonly shown: Set<string>;
   /** By share: the directories, each with the one that it is in. */
   readonly directories: Map<string, Map<NodeId, NodeId>>;
+  /** By share: the bytes of its files. */
+  readonly usage: Map<string, UsageCount>;
   /** By queue and generation. */
   readonly queues: Map<string, QueueCount>;
   /** By container and key. */
@@ -92,6 +94,11 @@ interface QueueCount {
   counted: number;
 }
 
+interface UsageCount {
+  counted: bigint;
+  bytes: bigint;
+}
+
 interface TaggedCount {
   counted: number;
   blobs: number;
@@ -117,6 +124,7 @@ export function newReferenceCounts(): ReferenceCounts {
     held: new Map(),
     shown: new Set(),
     directories: new Map(),
+    usage: new Map(),
     queues: new Map(),
     tagged: new Map(),
   };
@@ -144,6 +152,7 @@ export function countRow(counts: ReferenceCounts, row: Row): void {
   const countUsers = (chunkRefs: readonly ChunkRef[]) => {
     for (const ref of chunkRefs) chunk(formatId(ref.chunk)).users++;
   };
+  const usage = (share: unknown) => getOrCreate(counts.usage, qualifiedId(account, share), { counted: 0n, bytes: 0n });
   const countState = ({ contentId, generation }: Partial<Pick<BlobRecord, 'contentId' | 'generation'>>) => {
     if (contentId !== undefined) content(contentId).blobs++;
     if (generation !== undefined) counts.shown.add(`${qualifiedId(account, contentId)} ${generation}`);
@@ -205,11 +214,17 @@ export function countRow(counts: ReferenceCounts, row: Row): void {
     }
     case 'j': {
       const node = decodeNode(rest[1] as NodeId, row);
-      if (node.kind === 'file') countState(node);
-      else getOrCreate(counts.directories, qualifiedId(account, rest[0]), new Map()).set(node.id, node.parent);
+      if (node.kind === 'file') {
+        countState(node);
+        usage(rest[0]).bytes += BigInt(node.length);
+      } else getOrCreate(counts.directories, qualifiedId(account, rest[0]), new Map()).set(node.id, node.parent);
       return;
     }
-    case 'r': {
+    case '$':
+      usage(rest[0]).counted += decodeCounter(row);
+      return;
+    case 'r':
+    case 'R': {
       const copy = decodeRunningCopy(row);
       if (!copy.inPlace) counts.building.add(qualifiedId(account, formatId(copy.content)));
       return;

@@ -15,16 +15,17 @@ import { isPending } from '../../rules/copy-state.ts';
 import { findTag } from '../../rules/tags.ts';
 import { decodeBlobRecord } from '../blob/blob-record.ts';
 import { blobKey, decodeBlock, decodeProperties, decodeUncommitted, expiryKey, nameKey } from '../blob/rows.ts';
-import { type CopyPlace, decodeRunningCopy, keyOfCopy, placeOfCopy, readCopied } from '../blob/running-copies.ts';
+import { type CopyPlace, keyOfCopy, placeOfCopy, readCopied } from '../blob/running-copies.ts';
 import { tagKey } from '../blob/tag-index.ts';
 import { decodeAccount } from '../common/account-rows.ts';
 import { decodeDeletedName, deletedExpiryKey, type RestorableService } from '../common/deleted-names.ts';
 import { decodeDeletion } from '../common/deletions.ts';
 import { decodeName, type ServiceName } from '../common/names.ts';
+import { decodeRunningCopy } from '../common/running-copies.ts';
 import { decodeNode } from '../file/node-rows.ts';
 import { decodeMessage } from '../queue/message-rows.ts';
 import { decodeEntityProperties, entityFromRow } from '../table/entity-rows.ts';
-import { checkShareRow, treeFaults } from './check-files.ts';
+import { checkShareRow, treeFaults, usageMismatches } from './check-files.ts';
 import { checkBlobContent, checkDeletedState, checkRetention, checkSnapshot, hasState } from './check-old-states.ts';
 import { checkHeld, checkMapPage, checkOlderPage, checkRangesContent } from './check-ranges.ts';
 import { type ContentCount, qualifiedId, type ReferenceCounts } from './check-refcounts.ts';
@@ -183,6 +184,7 @@ export async function checkRow(at: Snapshot, row: Row, counts: ReferenceCounts, 
     case 'j':
     case 'z':
     case 'P':
+    case 'R':
     case '$':
       if (counts.deletionQueue.has(`share ${name(rest[0])}`)) return;
       if (!counts.containers.has(name(`file ${rest[0]}`))) throw new Error('its share does not exist');
@@ -227,6 +229,7 @@ export function counterMismatches(counts: ReferenceCounts): string[] {
     ...queueCountMismatches(counts),
     ...tagCountMismatches(counts),
     ...treeFaults(counts),
+    ...usageMismatches(counts),
   ];
 }
 

@@ -25,11 +25,11 @@ import {
   uncommittedKey,
   uncommittedKeyPrefix,
 } from '../blob/rows.ts';
-import { decodeRunningCopy } from '../blob/running-copies.ts';
 import { removeSnapshot, settleMarkSlice } from '../blob/snapshots.ts';
 import { expireDeletedState, removeDeletedState } from '../blob/soft-delete.ts';
 import { updateTagIndex } from '../blob/tag-index.ts';
 import { decodeDeletion, keyPrefixesIn } from '../common/deletions.ts';
+import { decodeRunningCopy } from '../common/running-copies.ts';
 import type { AccountId } from '../common/storage.ts';
 import { expireDeletedShare } from '../file/deleted-shares.ts';
 import { sweepShare } from '../file/sweep-share.ts';

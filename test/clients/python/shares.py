@@ -16,7 +16,7 @@ from azure.storage.fileshare import (
 from harness import ACCOUNT, CONNECTION_STRING, KEY, OPTIONS, check, equal, new_container, refused, run
 
 MIB = 1024 * 1024
-SDDL = 'O:BAG:SYD:PAI(A;;FA;;;SY)(A;;FR;;;WD)'
+SDDL = 'O:BAG:SYD:PAI(A;OICI;FA;;;SY)(A;;FR;;;WD)'
 shares = ShareServiceClient.from_connection_string(CONNECTION_STRING, **OPTIONS)
 
 

@@ -16,22 +16,9 @@ import {
   TOO_MANY_WRITE_FAILURES,
   unreadableSource,
 } from '../../rules/copy-state.ts';
-import { StorageError } from '../common/errors.ts';
-import { copyBlocks } from './copy-blocks.ts';
-import { copyRanges } from './copy-ranges.ts';
-import type { CopyContext, CopyRun } from './copy-run.ts';
-import { propertiesKey } from './rows.ts';
-import {
-  type CopiedBlob,
-  type CopyPlace,
-  decodeRunningCopy,
-  encodeRunningCopy,
-  endWithoutBytes,
-  keyOfCopy,
-  putProgress,
-  type RunningCopy,
-  readCopied,
-} from './running-copies.ts';
+import type { CopiedResource, CopyContext, CopyRun, CopyTarget, PendingResource } from './copy-target.ts';
+import { StorageError } from './errors.ts';
+import { decodeRunningCopy, encodeRunningCopy, type RunningCopy } from './running-copies.ts';
 
 export interface JobContext extends CopyContext {
   /** Of this process. */
@@ -54,17 +41,17 @@ class Superseded extends Error {}
 /** Neither source nor target is at fault. */
 const isPassing = (error: unknown): boolean => error instanceof Unavailable || error instanceof OutcomeUnknown;
 
-export class CopyJob implements CopyRun {
+export class CopyJob<Found extends CopiedResource> implements CopyRun<Found> {
   readonly context: JobContext;
-  readonly place: CopyPlace;
+  private readonly target: CopyTarget<Found>;
   readonly signal: AbortSignal;
   private failures = 0;
   /** The copy that this job is about; one that follows it on the same blob has another. */
   copyId: string | undefined;
 
-  constructor(context: JobContext, place: CopyPlace, signal: AbortSignal) {
+  constructor(context: JobContext, target: CopyTarget<Found>, signal: AbortSignal) {
     this.context = context;
-    this.place = place;
+    this.target = target;
     this.signal = signal;
   }
 
@@ -90,11 +77,11 @@ export class CopyJob implements CopyRun {
   /** Undefined: there is nothing to do for this process. */
   private async claim(): Promise<{ readonly copy: RunningCopy; readonly state: CopyState } | undefined> {
     const { epoch, partition } = this.context;
-    const key = keyOfCopy(this.place);
+    const { key } = this.target;
     const { value } = await partition.transact(key, async (tx) => {
       const row = await tx.get(key);
       const copy = row && decodeRunningCopy(row);
-      const found = await readCopied(tx, this.place);
+      const found = await this.target.read(tx);
       if (!copy || found?.copy?.id !== copy.id) return undefined;
       if (copy.owner !== epoch) {
         if (await tx.get(epochKey(copy.owner))) return undefined;
@@ -123,7 +110,7 @@ export class CopyJob implements CopyRun {
   }
 
   private copy(copy: RunningCopy, state: CopyState): Promise<void> {
-    return (copy.inPlace ? copyRanges : copyBlocks)(this, copy, state);
+    return this.target.copy(this, copy, state);
   }
 
   /** A slice was committed. */
@@ -131,14 +118,12 @@ export class CopyJob implements CopyRun {
     this.failures = 0;
   }
 
-  /** Throws unless this process still runs the copy. Of a deleted container the properties are gone at once, the blobs later. */
-  async readOwn(tx: Transaction, { id }: RunningCopy): Promise<CopiedBlob> {
-    const { account, container } = this.place;
-    const [row, properties] = await tx.getMany([keyOfCopy(this.place), propertiesKey(account, container)]);
+  /** Throws unless this process still runs the copy. */
+  async readOwn(tx: Transaction, { id }: RunningCopy): Promise<PendingResource<Found>> {
+    const row = await tx.get(this.target.key);
     const current = row && decodeRunningCopy(row);
-    const found = await readCopied(tx, this.place);
-    if (!properties || !found?.copy || current?.id !== id || current.owner !== this.context.epoch)
-      throw new Superseded();
+    const found = await this.target.read(tx);
+    if (!found?.copy || current?.id !== id || current.owner !== this.context.epoch) throw new Superseded();
     return { ...found, copy: found.copy };
   }
 
@@ -147,18 +132,18 @@ export class CopyJob implements CopyRun {
     const isSource = error instanceof StorageError;
     if (isSource && error.status < 500) return this.end(copy, unreadableSource(error.status, error.code));
     if (this.failures > FAILURES_MAX) return this.end(copy, isSource ? TOO_MANY_FAILURES : TOO_MANY_WRITE_FAILURES);
-    await this.context.partition.transact(keyOfCopy(this.place), async (tx) => {
+    await this.context.partition.transact(this.target.key, async (tx) => {
       const found = await this.readOwn(tx, copy);
       const description = isSource ? retriedSource(tx.now) : retriedTarget(tx.now);
-      putProgress(tx, this.place, found, { ...found.copy, description });
+      this.target.putState(tx, found, { ...found.copy, description });
     });
   }
 
   private async end(copy: RunningCopy, description: string): Promise<void> {
-    const { partition, content, sweeper } = this.context;
-    const { value: needsSweep } = await partition.transact(keyOfCopy(this.place), async (tx) => {
+    const { partition, sweeper } = this.context;
+    const { value: needsSweep } = await partition.transact(this.target.key, async (tx) => {
       const found = await this.readOwn(tx, copy);
-      return endWithoutBytes(tx, content, this.place, copy, found, failCopy(found.copy, description, tx.timestamp));
+      return this.target.end(tx, copy, found, failCopy(found.copy, description, tx.timestamp));
     });
     if (needsSweep) sweeper.wake();
   }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { Request } from '../operation.ts';
 import { copySource, parseCopySource } from './copy-source.ts';
+import type { Request } from './operation.ts';
 
 const PATH = { host: 'localhost:10000', base: '/mine' };
 const HOST = { host: 'mine.blob.localhost:10000', base: '' };
@@ -15,6 +15,8 @@ function requestFrom({ host, base }: typeof PATH, source: string, readsHosts = t
 }
 
 const NAMES = {
+  service: 'blob' as const,
+  serviceAt: (port: string) => (port === '10003' ? ('file' as const) : undefined),
   isAccount: (name: string) => name === 'mine' || name === 'theirs',
   hostNames: ['nas', '10.0.0.5'],
   copyOrigins: new Set(['https://named.example', 'https://theirs.blob.core.windows.net']),
@@ -56,6 +58,18 @@ describe('A copy source', () => {
       expect(parse(requestFrom(PATH, source))).toMatchObject({ account: 'theirs', container: 'c', item: 'b' });
     },
   );
+
+  it.each([
+    ['http://localhost:10003/mine/s/d/f', 'file'],
+    ['http://mine.file.localhost:10003/s/d/f', 'file'],
+    ['https://mine.file.core.windows.net/s/d/f', 'file'],
+    ['http://nas:10003/mine/s/d/f', 'file'],
+    ['https://mine.blob.core.windows.net/s/d/f', 'blob'],
+  ])('is of the service that its port or its host names at %s', (source, service) => {
+    const found = { account: 'mine', service, container: 's', item: 'd/f' };
+    expect(parse(requestFrom(PATH, source))).toMatchObject(found);
+    expect(parse(requestFrom(HOST, source))).toMatchObject(found);
+  });
 
   it('has no account in its host where only the path names accounts', () => {
     expect(() => parse(requestFrom(PATH, 'https://mine.blob.core.windows.net/c/b', false))).toThrow('--copy-from');

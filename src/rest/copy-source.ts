@@ -3,23 +3,26 @@
  * caller of the copy.
  */
 import { networkInterfaces } from 'node:os';
-import type { Conditions } from '../../rules/conditions.ts';
-import type { CopySource } from '../../services/blob/copy-sources.ts';
-import { parseSnapshot } from '../../services/blob/snapshots.ts';
-import { parseIfTags } from '../../services/blob/tags.ts';
-import { StorageError } from '../../services/common/errors.ts';
-import { notImplemented, type Operation, type Reader, type Request } from '../operation.ts';
-import { parseWebUrl } from '../outgoing/origins.ts';
-import { conditions, invalidHeader, reader, singleHeader } from '../params.ts';
-import { type Address, parseAddress, parseQuery } from '../request.ts';
-import { parseBlobPath, type SizeLimits, sizeLimitOf } from './params.ts';
+import type { Conditions } from '../rules/conditions.ts';
+import { parseSnapshot } from '../services/blob/snapshots.ts';
+import { parseIfTags } from '../services/blob/tags.ts';
+import type { CopySource, SourceService } from '../services/common/copy-sources.ts';
+import { StorageError } from '../services/common/errors.ts';
+import { parseBlobPath, type SizeLimits, sizeLimitOf } from './blob/params.ts';
+import { parseFilePath } from './file/params.ts';
+import { notImplemented, type Operation, type Reader, type Request } from './operation.ts';
+import { parseWebUrl } from './outgoing/origins.ts';
+import { booleanHeader, conditions, invalidHeader, reader, singleHeader } from './params.ts';
+import { type Address, type ParsePath, parseAddress, parseQuery } from './request.ts';
 
 const HEADER = 'x-ms-copy-source';
 const SOURCE = /^https?:\/\/([^/?#]+)\/[^#]*$/i;
-const LOOPBACK = /^(?:(?:[\w-]+\.)*localhost|127\.0\.0\.1|\[::1\])(?=:|$)/i;
+const LOOPBACK = /^(?:(?:[\w-]+\.)*localhost|127\.0\.0\.1|\[::1\])$/i;
 
 /** A copy source on this server. */
-export type CopySourceAddress = Address & { readonly url: string };
+export type CopySourceAddress = Address & { readonly url: string; readonly service: SourceService };
+
+const PATHS: Readonly<Record<SourceService, ParsePath>> = { blob: parseBlobPath, file: parseFilePath };
 
 /** A copy source on another server that copies may read from. */
 export interface RemoteAddress {
@@ -32,6 +35,10 @@ export type CopySourceReads = 'as owner' | 'by its credential';
 
 /** What tells this server from others. */
 export interface OwnNames {
+  /** Of the request. */
+  readonly service: SourceService;
+  /** The service of this server that listens on a port. */
+  serviceAt(port: string): SourceService | undefined;
   isAccount(name: string): boolean;
   /** Host names of this server, in lower case. */
   readonly hostNames: readonly string[];
@@ -51,10 +58,11 @@ export function parseCopySource(request: Request, names: OwnNames): CopySourceAd
   // The host is parsed as in requests: the host of this request as it was there, others unless only paths name accounts.
   const isOwnInPath = host.toLowerCase() === ownHost.toLowerCase() && request.base !== '';
   const readAsHost = isOwnInPath || !request.readsHosts ? undefined : host;
-  const address = parseAddress(url, readAsHost, names.isAccount, parseBlobPath);
+  const service = serviceOf(host, ownHost, names);
+  const address = parseAddress(url, readAsHost, names.isAccount, PATHS[service]);
   if (address.base !== '' && !isOwn) throw parsed ? unnamedOrigin(parsed.origin) : invalidHeader(HEADER, url);
   if (address.container === '' || address.item === '') throw invalidHeader(HEADER, url);
-  return { ...address, url };
+  return { ...address, url, service };
 }
 
 function unnamedOrigin(origin: string): StorageError {
@@ -62,10 +70,19 @@ function unnamedOrigin(origin: string): StorageError {
   return new StorageError('CannotVerifyCopySource', 403, message);
 }
 
-function isOwnHost(host: string, ownHost: string, { hostNames }: OwnNames): boolean {
-  if (normalizeHost(host) === normalizeHost(ownHost)) return true;
+/** The second part of a host in Azure's form tells, else the port. */
+function serviceOf(host: string, ownHost: string, { service, serviceAt }: OwnNames): SourceService {
+  const named = /^[^.:]+\.(blob|file)\./i.exec(host)?.[1]?.toLowerCase();
+  if (named !== undefined) return named as SourceService;
+  const [, port] = splitPort(host);
+  return (port === splitPort(ownHost)[1] ? service : serviceAt(port)) ?? service;
+}
+
+function isOwnHost(host: string, ownHost: string, { hostNames, serviceAt }: OwnNames): boolean {
   const [name, port] = splitPort(host);
-  return port === splitPort(ownHost)[1] && (hostNames.includes(name) || isOwnAddress(name, hostNames));
+  const [ownName, ownPort] = splitPort(ownHost);
+  if (port !== ownPort && serviceAt(port) === undefined) return false;
+  return normalizeName(name) === normalizeName(ownName) || hostNames.includes(name) || isOwnAddress(name, hostNames);
 }
 
 /** Every address of the machine, if the server listens on all of them. */
@@ -76,8 +93,8 @@ function isOwnAddress(name: string, hostNames: readonly string[]): boolean {
 }
 
 /** All names of the loopback interface are the same host. */
-function normalizeHost(host: string): string {
-  return host.toLowerCase().replace(LOOPBACK, 'localhost');
+function normalizeName(name: string): string {
+  return LOOPBACK.test(name) ? 'localhost' : name;
 }
 
 function splitPort(host: string): [name: string, port: string] {
@@ -85,21 +102,24 @@ function splitPort(host: string): [name: string, port: string] {
   return [name, port];
 }
 
+const sourceTrailingDots = booleanHeader('x-ms-source-allow-trailing-dot');
+
 export const copySource = (reads: CopySourceReads): Reader<CopySource> =>
   reader((request) => {
     const source = request.copySource!;
-    if (!('isRemote' in source)) return localSource(source);
+    if (!('isRemote' in source)) return { ...localSource(source), keepsTrailingDots: sourceTrailingDots.read(request) };
     const { url } = source;
     const authorization = reads === 'by its credential' ? sourceAuthorization(request) : undefined;
     return { url: withoutSignature(url), remote: { url, authorization, version: request.version } };
   });
 
-function localSource({ url, container, item: blob, rawQuery }: CopySourceAddress): CopySource {
+function localSource({ url, service, container, item, rawQuery }: CopySourceAddress): CopySource {
   const query = parseQuery(rawQuery);
-  if (query.versionid !== undefined)
-    throw notImplemented('Copying from a versionid is not implemented by this server yet.');
-  const snapshot = query.snapshot === undefined ? undefined : parseSnapshot(query.snapshot);
-  return { url: withoutSignature(url), container, blob, snapshot };
+  for (const name of ['versionid', 'sharesnapshot'])
+    if (query[name] !== undefined)
+      throw notImplemented(`Copying from a ${name} is not implemented by this server yet.`);
+  const snapshot = service === 'file' || query.snapshot === undefined ? undefined : parseSnapshot(query.snapshot);
+  return { url: withoutSignature(url), service, container, item, snapshot };
 }
 
 /** The query of a signed URL, of Azure or another service, is as secret as a key; of it only the snapshot is left. */
@@ -188,7 +208,12 @@ export function copySourceRequest(
     (name) => request.headers[name] !== undefined && !unsupported.includes(name),
   );
   // A read that depends on tags requires the right to them.
-  const headers = { ...(authorization !== undefined && { authorization }), ...(readsTags && { 'x-ms-if-tags': '' }) };
+  const intent = request.headers['x-ms-file-request-intent'];
+  const headers = {
+    ...(authorization !== undefined && { authorization }),
+    ...(readsTags && { 'x-ms-if-tags': '' }),
+    ...(intent !== undefined && { 'x-ms-file-request-intent': intent }),
+  };
   return {
     ...{ id, account, base, readsHosts, secure, version, rawPath, rawQuery, query, container, item, secondary },
     ...{ method: 'GET', headers, rawHeaders: [] },

@@ -1,13 +1,11 @@
-/** A resource of another server as the source of a copy: its properties and bytes as those of a blob. */
+/** A resource of another server as the source of a copy: its properties and bytes as those of a blob or file. */
+import { INLINE_WRITE_BYTES_MAX } from '../../content/ranges/range-maps.ts';
 import { crc64Base64, md5Base64 } from '../../hashing/hasher.ts';
-import { APPENDS_MAX } from '../../rules/append.ts';
 import { parseRange } from '../../rules/byte-ranges.ts';
 import type { Validators } from '../../rules/conditions.ts';
-import { isPageBlobLength, SEQUENCE_NUMBER_MAX } from '../../rules/page.ts';
-import type { RemoteHead } from '../common/remote-sources.ts';
-import type { Storage } from '../common/storage.ts';
-import { checkHashes, type StagedContent, stageUpload, WHOLE_BYTES_MAX, withUpload } from '../common/upload.ts';
 import {
+  cannotVerify,
+  checkReadConditions,
   copySourceError,
   type FromUrlInput,
   type RemoteSource,
@@ -16,9 +14,10 @@ import {
   sourceTooLarge,
   type WantedContent,
 } from './copy-sources.ts';
-import { fail } from './errors.ts';
-import { checkReadConditions, parseMetadata } from './request-checks.ts';
-import type { BlobRecord, Metadata } from './rows.ts';
+import { type Metadata, parseMetadata } from './names.ts';
+import type { RemoteHead } from './remote-sources.ts';
+import type { Storage } from './storage.ts';
+import { checkHashes, type StagedContent, stageUpload, WHOLE_BYTES_MAX, withUpload } from './upload.ts';
 
 interface OpenedRemote {
   readonly head: RemoteHead;
@@ -34,7 +33,7 @@ export async function openRemote(
   { remote: request }: RemoteSource,
   range?: { readonly from: number; readonly to?: number | undefined },
 ): Promise<OpenedRemote> {
-  if (!remote) throw fail('CannotVerifyCopySource');
+  if (!remote) throw cannotVerify();
   try {
     const { head, bytes, close } = await remote.open({ ...request, range });
     const validators = { etag: head.etag ?? '', modified: head.modified ?? 0n };
@@ -42,18 +41,6 @@ export async function openRemote(
   } catch (error) {
     throw copySourceError(error);
   }
-}
-
-/** What a copy of an append or page blob is, besides its bytes; the source may be of any kind, and is not trusted. */
-export function readBlobState(head: RemoteHead): Pick<BlobRecord, 'append' | 'page'> {
-  const { blobType, blocks = 0, isSealed, sequenceNumber = 0n, length } = head;
-  if (blobType === 'AppendBlob') {
-    if (blocks > APPENDS_MAX) throw fail('CannotVerifyCopySource');
-    return { append: { blocks, ...(isSealed && { isSealed }) } };
-  }
-  if (blobType !== 'PageBlob') return {};
-  if (!isPageBlobLength(length) || sequenceNumber > SEQUENCE_NUMBER_MAX) throw fail('CannotVerifyCopySource');
-  return { page: { sequenceNumber } };
 }
 
 /** As `withSource`. What the source says of its length is not trusted: an upload fails unless as many bytes arrive. */
@@ -70,15 +57,16 @@ export async function withRemoteSource<T>(
   try {
     const length = checkHead(head, validators, input);
     const properties = { content: head.content, metadata, tags: [] };
-    if (wanted.inline && length <= WHOLE_BYTES_MAX) {
+    const { mapOffset } = wanted;
+    if (wanted.inline && length <= (mapOffset === undefined ? WHOLE_BYTES_MAX : INLINE_WRITE_BYTES_MAX)) {
       const inline = await readWhole(bytes());
-      if (inline.length !== length) throw fail('CannotVerifyCopySource');
+      if (inline.length !== length) throw cannotVerify();
       const hashes = { md5: md5Base64(inline), crc64: crc64Base64(inline) };
       checkHashes(expected, hashes);
       return await use({ ...hashes, length, inline }, properties);
     }
     const md5 = expected.md5 !== undefined || wanted.md5(properties);
-    return await withUpload(storage, { length, expected, bytes }, { md5 }, (uploaded) =>
+    return await withUpload(storage, { length, expected, bytes }, { md5, mapOffset }, (uploaded) =>
       use(stageUpload(storage, uploaded), properties),
     );
   } finally {

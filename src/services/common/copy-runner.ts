@@ -6,12 +6,14 @@ import { type BackgroundTask, startBackgroundTask } from '../../base/background-
 import { activeEpochs } from '../../content/membership/epochs.ts';
 import { type Key, keyAfter } from '../../partition/keys.ts';
 import { isOverdue } from '../../rules/copy-state.ts';
-import type { AccountId, CopyQueue } from '../common/storage.ts';
 import { CopyJob, type JobContext } from './copy-job.ts';
-import { runningCopiesIn } from './rows.ts';
-import { decodeRunningCopy, placeOfCopy } from './running-copies.ts';
+import type { CopiedResource, CopyTargets } from './copy-target.ts';
+import { decodeRunningCopy } from './running-copies.ts';
+import type { AccountId, CopyQueue } from './storage.ts';
 
 export interface CopyRunnerOptions extends JobContext {
+  /** Of each service that has copies. */
+  readonly targets: readonly CopyTargets[];
   readonly accounts: () => Iterable<AccountId>;
   readonly rescanMilliseconds?: number;
 }
@@ -26,7 +28,7 @@ const EVERY_MILLISECONDS = 2_000;
 const RESCAN_MILLISECONDS = 60_000;
 
 interface RunningJob {
-  readonly job: CopyJob;
+  readonly job: CopyJob<CopiedResource>;
   readonly stopping: AbortController;
   readonly ended: Promise<void>;
 }
@@ -83,8 +85,11 @@ export class CopyRunner implements CopyQueue {
   }
 
   private begin(key: Key): void {
+    const { content, targets } = this.options;
     const stopping = new AbortController();
-    const job = new CopyJob(this.options, placeOfCopy(key), stopping.signal);
+    const target = targets.map((each) => each.open(content, key)).find((each) => each !== undefined);
+    if (!target) throw new Error('a running copy of no service');
+    const job = new CopyJob(this.options, target, stopping.signal);
     const ended = job
       .run()
       .catch((error: unknown) => this.options.onFailure?.(error))
@@ -124,8 +129,8 @@ export class CopyRunner implements CopyQueue {
     if (!this.needsScan && isRecent && epochs === this.epochs) return;
     this.needsScan = false;
     this.scannedAt = performance.now();
-    for (const account of accounts()) {
-      const { from, to } = runningCopiesIn(account);
+    const ranges = [...accounts()].flatMap((account) => this.options.targets.map(({ rowsIn }) => rowsIn(account)));
+    for (const { from, to } of ranges) {
       for (let next = from; ; ) {
         const rows = await partition.read((at) => at.scan({ from: next, to }, SCAN_ROWS));
         for (const row of rows) {

@@ -1,43 +1,51 @@
 /**
- * The source of an operation "From URL", a blob of this server: one snapshot is read as Get Blob would read it. Within the account its chunks
- * are shared and no bytes are written; between accounts, and where there are too many chunks for one commit, the bytes are uploaded.
+ * The source of an operation "From URL", a blob or file of this server: one snapshot is read as Get Blob or Get File would read it. Within the
+ * account the chunks of a block blob are shared and no bytes are written; otherwise, and where there are too many chunks for one commit, the
+ * bytes are uploaded.
  */
 import { type ContentRead, DanglingReference } from '../../content/content.ts';
 import { INLINE_WRITE_BYTES_MAX } from '../../content/ranges/range-maps.ts';
-import { type ChunkRef, parseId } from '../../content/rows.ts';
+import type { ChunkRef } from '../../content/rows.ts';
 import { crc64Base64, md5Base64 } from '../../hashing/hasher.ts';
+import type { Key } from '../../partition/keys.ts';
 import { type Snapshot, type Timestamp, Unavailable } from '../../partition/partition.ts';
-import { decodeBytes } from '../../partition/values.ts';
 import { parseRange, resolveRange } from '../../rules/byte-ranges.ts';
-import type { Conditions } from '../../rules/conditions.ts';
-import { type PlannedRead, type PlanRanges, planOrHold } from '../common/content-reads.ts';
-import { StorageError } from '../common/errors.ts';
-import type { RemoteRequest } from '../common/remote-sources.ts';
-import type { AccountScope, Storage } from '../common/storage.ts';
-import { checkHashes, type Hashes, type StagedContent, stageUpload, withUpload } from '../common/upload.ts';
-import { planBlobRead } from './blob-reads.ts';
-import { readBlob } from './blob-record.ts';
-import { fail } from './errors.ts';
+import { type Conditions, judgeRead, type Validators } from '../../rules/conditions.ts';
+import type { BlobSegment } from '../../rules/copy-slices.ts';
+import type { Lease } from '../../rules/lease.ts';
+import type { Tags } from '../../rules/tags.ts';
+import type { ContentHeaders } from './content-headers.ts';
+import { type PlannedRead, type PlanRanges, planOrHold } from './content-reads.ts';
+import { commonErrors, errorFactory, StorageError } from './errors.ts';
+import type { Metadata } from './names.ts';
 import { withRemoteSource } from './remote-source.ts';
-import {
-  checkBlobName,
-  checkContainerName,
-  checkCopyable,
-  checkOnline,
-  checkReadConditions,
-} from './request-checks.ts';
-import { type Blob, changesInPlace, inlineKey, txQueueKey } from './rows.ts';
+import type { RemoteRequest } from './remote-sources.ts';
 import { copies } from './slice-sources.ts';
+import type { AccountId, AccountScope, Storage } from './storage.ts';
+import { checkHashes, type Hashes, type StagedContent, stageUpload, withUpload } from './upload.ts';
 
-/** A blob of this server. */
+const fail = errorFactory(commonErrors);
+
+/** Services whose resources can be copied. */
+export type SourceService = 'blob' | 'file';
+
+/** A blob or file of this server. */
 export interface LocalSource {
   /** The URL as it was sent, without its signature. */
   readonly url: string;
+  readonly service: SourceService;
+  /** The container or share. */
   readonly container: string;
-  readonly blob: string;
-  /** Undefined: the base blob. */
+  /** The name of the blob, or the path of the file. */
+  readonly item: string;
+  /** Of a blob; undefined: the base blob. */
   readonly snapshot?: Timestamp | undefined;
+  /** Of a file: whether dots at the end of a name belong to it. */
+  readonly keepsTrailingDots?: boolean | undefined;
 }
+
+/** Where the source is, as its service reads it. */
+export type SourcePlace = Pick<LocalSource, 'container' | 'item' | 'snapshot' | 'keepsTrailingDots'>;
 
 /** A resource of another server. */
 export interface RemoteSource {
@@ -48,7 +56,56 @@ export interface RemoteSource {
 export type CopySource = LocalSource | RemoteSource;
 
 /** What a copy takes from its source besides the bytes. */
-export type SourceProperties = Pick<Blob, 'content' | 'metadata' | 'tags'>;
+export interface SourceProperties {
+  readonly content: ContentHeaders;
+  readonly metadata: Metadata;
+  readonly tags: Tags;
+}
+
+/** A blob or file as one snapshot has it. */
+export interface OpenableSource extends SourceProperties, Omit<Validators, 'tags'> {
+  readonly length: number;
+  readonly crc64?: string | undefined;
+  readonly lease?: Lease | undefined;
+  /**
+   * Finds the bytes of a range.
+   * @param sharedMax how many chunks may be shared; 0: none
+   */
+  open(
+    read: ContentRead,
+    range: { readonly from: number; readonly to: number },
+    plan: PlanRanges,
+    sharedMax: number,
+  ): Promise<SourceBytes>;
+  /** The next bytes of a running copy, as segments that are not to be divided. */
+  slice(
+    read: ContentRead,
+    offset: number,
+  ): Promise<{ readonly segments: readonly BlobSegment[]; readonly inline?: Buffer }>;
+}
+
+export interface SourceBytes {
+  readonly isPlanned: boolean;
+  /** The bytes, if they are in a row. */
+  readonly inline?: Buffer | undefined;
+  /** Undefined: the chunks cannot be shared. */
+  readonly chunkRefs?: readonly ChunkRef[] | undefined;
+}
+
+/** What a service gives to those that copy from it. */
+export interface SourceReader {
+  /** Throws unless container and item can be names. */
+  check(source: SourcePlace): void;
+  queueKey(account: AccountId, source: SourcePlace): Key;
+  /** Fails as a read of the source would. */
+  find(at: Snapshot, content: Storage['content'], scope: AccountScope, source: SourcePlace): Promise<OpenableSource>;
+}
+
+export function readerOf({ sources }: Pick<Storage, 'sources'>, service: SourceService): SourceReader {
+  const found = sources?.[service];
+  if (!found) throw new Error(`sources of the ${service} service cannot be read here`);
+  return found;
+}
 
 export interface FromUrlInput {
   readonly source: CopySource;
@@ -107,22 +164,24 @@ function checkSourceRange({ sourceRange: text }: FromUrlInput): void {
   throw fail('InvalidHeaderValue', { HeaderName: 'x-ms-source-range', HeaderValue: text });
 }
 
+/** Of a source that gives no answer, or one that cannot be used. */
+export function cannotVerify(message = 'Could not verify the copy source within the specified time.'): StorageError {
+  return new StorageError('CannotVerifyCopySource', 409, message);
+}
+
 /** An error of the source has a code of its own, and the status that a read of the source would have. */
 export function copySourceError(error: unknown): unknown {
   if (!(error instanceof StorageError) || error.status === 501 || error.code === 'OperationTimedOut') return error;
   // Of other servers: a client that follows or repeats such an answer would not reach the source.
-  if (error.status >= 500 || (error.status < 400 && error.status !== 304)) return fail('CannotVerifyCopySource');
+  if (error.status >= 500 || (error.status < 400 && error.status !== 304)) return cannotVerify();
   return new StorageError('CannotVerifyCopySource', error.status, error.message, error.details);
 }
 
-interface OpenedSource extends PlannedRead {
-  readonly blob: Blob;
+interface OpenedSource extends PlannedRead, SourceBytes {
+  readonly source: OpenableSource;
+  readonly isPlanned: boolean;
   readonly isWhole: boolean;
   readonly length: number;
-  /** The bytes, if they are in a row. */
-  readonly inline: Buffer | undefined;
-  /** Undefined: the chunks cannot be shared. */
-  readonly chunkRefs: readonly ChunkRef[] | undefined;
 }
 
 async function openSource(
@@ -131,13 +190,11 @@ async function openSource(
   named: LocalSource,
   read: ContentRead,
 ): Promise<OpenedSource> {
-  const { container, blob } = named;
+  const reader = readerOf(storage, named.service);
   try {
-    checkContainerName(container);
-    checkBlobName(blob);
+    reader.check(named);
     const { account } = sourceScope(storage);
-    const queueKey = txQueueKey(account, container, blob);
-    return await planOrHold({ ...storage, account }, queueKey, read, (at, plan) =>
+    return await planOrHold({ ...storage, account }, reader.queueKey(account, named), read, (at, plan) =>
       readSource(at, storage, input, named, read, plan),
     );
   } catch (error) {
@@ -149,34 +206,24 @@ async function readSource(
   at: Snapshot,
   storage: Storage,
   { sourceConditions, sourceRange, sourceBytesMax }: FromUrlInput,
-  source: LocalSource,
+  named: LocalSource,
   read: ContentRead,
   plan: PlanRanges,
 ): Promise<OpenedSource> {
-  const { content } = storage;
   const scope = sourceScope(storage);
-  const { id, blob } = await readBlob(at, scope, source.container, source.blob, source.snapshot);
-  checkReadConditions(blob, sourceConditions);
-  checkOnline(at, blob);
-  checkCopyable(blob);
-  const { from, to } = sourceBounds(sourceRange, blob.length);
+  const source = await readerOf(storage, named.service).find(at, storage.content, scope, named);
+  checkReadConditions(source, sourceConditions);
+  const { from, to } = sourceBounds(sourceRange, source.length);
   const length = to - from;
   if (length > sourceBytesMax) throw sourceTooLarge(sourceBytesMax);
-  const isWhole = length === blob.length;
-  if (blob.contentId === undefined) {
-    const row = await at.get(inlineKey(scope.account, id, source.blob, blob.snapshot));
-    if (!row) throw new Error('a blob without its content');
-    const inline = decodeBytes(row).subarray(from, to);
-    return { blob, from, to, isWhole, length, inline, chunkRefs: undefined, isPlanned: true };
-  }
-  const contentId = parseId(blob.contentId);
-  const isPlanned = await planBlobRead(at, { content, account: scope.account }, blob, read, { from, to }, plan);
-  // Chunks of a content that changes in place are small, or hardly visible.
-  const isShared = scope.account === storage.account && !changesInPlace(blob);
-  const chunkRefs = isShared
-    ? await content.chunkRefsIn(at, scope.account, contentId, from, to, SHARED_CHUNKS_MAX)
-    : undefined;
-  return { blob, from, to, isWhole, length, inline: undefined, chunkRefs, isPlanned };
+  const sharedMax = scope.account === storage.account ? SHARED_CHUNKS_MAX : 0;
+  const bytes = await source.open(read, { from, to }, plan, sharedMax);
+  return { source, from, to, isWhole: length === source.length, length, ...bytes };
+}
+
+export function checkReadConditions(found: Validators, conditions: Conditions): void {
+  const verdict = judgeRead(found, conditions);
+  if (verdict !== 'proceed') throw fail(verdict);
 }
 
 /** The account of the source, with the limits of the source's own authorization. */
@@ -195,34 +242,34 @@ export function sourceBounds(text: string | undefined, length: number): { from: 
 export function sourceTooLarge(bytesMax: number): StorageError {
   const limit = `${bytesMax / 2 ** 20}MB`;
   const message = `The source request body for copy source is too large and exceeds the maximum permissible limit (${limit}).`;
-  return fail('CannotVerifyCopySource', undefined, message);
+  return cannotVerify(message);
 }
 
 async function stage<T>(
   storage: Storage,
   { sourceHashes: expected }: FromUrlInput,
   wanted: WantedContent,
-  { blob, isWhole, length, inline, chunkRefs }: OpenedSource,
+  { source, isWhole, length, inline, chunkRefs }: OpenedSource,
   read: ContentRead,
   use: (staged: StagedContent, source: SourceProperties) => Promise<T>,
 ): Promise<T> {
   const { content, account } = storage;
-  const md5 = expected.md5 !== undefined || wanted.md5(blob);
+  const md5 = expected.md5 !== undefined || wanted.md5(source);
   const { mapOffset } = wanted;
   if (inline && wanted.inline && (mapOffset === undefined || inline.length <= INLINE_WRITE_BYTES_MAX)) {
     const hashes = { md5: md5Base64(inline), crc64: crc64Base64(inline) };
     checkHashes(expected, hashes);
-    return use({ ...hashes, length, inline }, blob);
+    return use({ ...hashes, length, inline }, source);
   }
   if (chunkRefs && mapOffset === undefined) {
-    const known = isWhole && !md5 && blob.crc64 !== undefined ? { md5: undefined, crc64: blob.crc64 } : undefined;
+    const known = isWhole && !md5 && source.crc64 !== undefined ? { md5: undefined, crc64: source.crc64 } : undefined;
     const hashes = known ?? (await content.hash(read.stream(), length, { md5 }));
     checkHashes(expected, hashes);
     const reference: StagedContent['reference'] = (tx) => content.increfChunks(tx, account, chunkRefs);
-    return use({ ...hashes, length, chunkRefs, reference }, blob);
+    return use({ ...hashes, length, chunkRefs, reference }, source);
   }
   const bytes = () => copies(inline ? [inline] : read.stream());
   return withUpload(storage, { length, expected, bytes }, { md5, mapOffset }, (uploaded) =>
-    use(stageUpload(storage, uploaded), blob),
+    use(stageUpload(storage, uploaded), source),
   );
 }

@@ -1,15 +1,13 @@
 /** The source of a running copy, read slice by slice. That it has not changed since the copy began is verified with every slice. */
 import type { ContentRead, ContentStore } from '../../content/content.ts';
-import { parseId } from '../../content/rows.ts';
 import type { Partition, Snapshot } from '../../partition/partition.ts';
-import { decodeBytes } from '../../partition/values.ts';
-import { type BlobSegment, cutSlice, SLICE_BYTES } from '../../rules/copy-slices.ts';
-import { StorageError } from '../common/errors.ts';
-import type { RemoteHead, RemoteRead, RemoteSources } from '../common/remote-sources.ts';
-import { readBlob } from './blob-record.ts';
-import { fail } from './errors.ts';
-import { inlineKey } from './rows.ts';
-import { isRemote, type LocalCopySource, type RemoteCopySource, type RunningCopy } from './running-copies.ts';
+import { type BlobSegment, SLICE_BYTES } from '../../rules/copy-slices.ts';
+import { readerOf, type SourceService } from './copy-sources.ts';
+import { commonErrors, errorFactory, StorageError } from './errors.ts';
+import type { RemoteHead, RemoteRead, RemoteSources } from './remote-sources.ts';
+import type { AccountId, Storage } from './storage.ts';
+
+const fail = errorFactory(commonErrors);
 
 export interface SourceSlice {
   readonly segments: readonly BlobSegment[];
@@ -27,11 +25,36 @@ export interface SourceContext {
   readonly partition: Partition;
   readonly content: ContentStore;
   readonly remote: RemoteSources | undefined;
+  readonly sources: Storage['sources'];
 }
+
+/** A blob or file of this server, whose state is known by its ETag. */
+export interface LocalCopySource {
+  readonly account: AccountId;
+  readonly service: SourceService;
+  readonly container: string;
+  /** The container whose access settings authorized the read: another one of the same name does not. */
+  readonly grantedContainer: bigint | undefined;
+  readonly item: string;
+  /** Of a blob; undefined: the base blob. */
+  readonly snapshot?: bigint | undefined;
+  /** Of a file. */
+  readonly keepsTrailingDots?: boolean | undefined;
+  readonly etag: string;
+}
+
+export interface RemoteCopySource {
+  /** With its signature, which the copy does not show. */
+  readonly url: string;
+  readonly etag: string | undefined;
+  readonly modified: bigint | undefined;
+}
+
+export const isRemote = (source: LocalCopySource | RemoteCopySource): source is RemoteCopySource => 'url' in source;
 
 export function openSlices(
   context: SourceContext,
-  { source }: RunningCopy,
+  source: LocalCopySource | RemoteCopySource,
   length: number,
   signal: AbortSignal,
 ): SliceSource {
@@ -65,22 +88,12 @@ class LocalSlices implements SliceSource {
   }
 
   private async plan(at: Snapshot, read: ContentRead, offset: number): Promise<SourceSlice> {
-    const { account, container, grantedContainer, blob: name, snapshot, etag } = this.source;
+    const { account, service, grantedContainer, etag } = this.source;
     const scope = { account, granted: { container: grantedContainer } };
-    const { id, blob } = await readBlob(at, scope, container, name, snapshot);
-    if (blob.etag !== etag || blob.length !== this.length) throw fail('ConditionNotMet');
-    if (blob.contentId === undefined) {
-      const row = await at.get(inlineKey(account, id, name, snapshot));
-      if (!row) throw new Error('a blob without its content');
-      const rest = decodeBytes(row).subarray(offset);
-      return { segments: [{ length: rest.length }], bytes: () => inOnePiece(rest) };
-    }
-    const contentId = parseId(blob.contentId);
-    const found = await this.context.content.segmentsFrom(at, account, contentId, offset);
-    const segments = cutSlice(found.segments, offset - found.offset);
-    const end = segments.reduce((sum, { length }) => sum + length, offset);
-    await read.plan(at, account, contentId, offset, end);
-    return { segments, bytes: () => copies(read.stream()) };
+    const found = await readerOf(this.context, service).find(at, this.context.content, scope, this.source);
+    if (found.etag !== etag || found.length !== this.length) throw fail('ConditionNotMet');
+    const { segments, inline } = await found.slice(read, offset);
+    return { segments, bytes: () => (inline ? inOnePiece(inline) : copies(read.stream())) };
   }
 }
 

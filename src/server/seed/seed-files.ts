@@ -1,0 +1,107 @@
+/** Shares of a seed, with their files, and the directories that these need. */
+import { isQuota } from '../../rules/file/shares.ts';
+import { asStorageError } from '../../services/common/errors.ts';
+import type { Storage } from '../../services/common/storage.ts';
+import { createFileWithBytes } from '../../services/file/create-file.ts';
+import { createDirectory } from '../../services/file/directories.ts';
+import { getFile } from '../../services/file/files.ts';
+import { FILE_BYTES_MAX, PUT_RANGE_BYTES_MAX, putRange } from '../../services/file/ranges.ts';
+import { renameNode } from '../../services/file/rename.ts';
+import { createShare } from '../../services/file/shares.ts';
+import { checkedName, readMetadata } from './seed-checks.ts';
+import { readContent, readFolder, type SeedContent } from './seed-content.ts';
+import type { SeedNode } from './seed-node.ts';
+import type { SeedScope } from './seed-step.ts';
+
+export function addShare(node: SeedNode, scope: SeedScope): void {
+  const { quota, tier, metadata, files, folder } = node.fields(['quota', 'tier', 'metadata', 'files', 'folder']);
+  const share = checkedName(node, 'share');
+  if (quota && !isQuota(quota.whole())) throw quota.fault('it is a number of GiB from 1 to 102400');
+  const settings = { quota: quota?.whole(), tier: tier?.choice(['TransactionOptimized', 'Hot', 'Cool']) };
+  const input = { share, metadata: readMetadata(metadata), ...settings };
+  scope.steps.parents.push({
+    node,
+    account: scope.account,
+    existsCode: 'ShareAlreadyExists',
+    run: (storage) => createShare(storage, input),
+  });
+  const listed = files?.entries() ?? [];
+  for (const file of listed)
+    addFile(file, { share, path: checkedName(file, 'file') }, readContent(file, 'file', scope), scope);
+  if (!folder) return;
+  for (const { name, ...file } of readFolder(folder, scope.folder, listed))
+    addFile(folder, { share, path: name }, file, scope);
+}
+
+interface FilePlace {
+  readonly share: string;
+  readonly path: string;
+}
+
+function addFile(node: SeedNode, place: FilePlace, seeded: SeedContent, scope: SeedScope): void {
+  if (seeded.source.length > FILE_BYTES_MAX) throw node.fault(`${place.path} has more than 4 TiB`);
+  scope.steps.children.push({
+    node,
+    account: scope.account,
+    existsCode: 'ResourceAlreadyExists',
+    async run(storage) {
+      if (await fileExists(storage, place)) return 'unchanged';
+      await createParents(storage, place);
+      return writeFile(storage, place, seeded);
+    },
+  });
+}
+
+async function fileExists(storage: Storage, place: FilePlace): Promise<boolean> {
+  try {
+    await getFile(storage, { ...place, leaseId: undefined });
+    return true;
+  } catch (error) {
+    if (asStorageError(error)?.status === 404) return false;
+    throw error;
+  }
+}
+
+/** Other files of the seed may need the same directories at the same time. */
+async function createParents(storage: Storage, { share, path }: FilePlace): Promise<void> {
+  const parts = path.split('/').slice(0, -1);
+  for (const at of parts.keys()) {
+    try {
+      await createDirectory(storage, { share, path: parts.slice(0, at + 1).join('/'), metadata: [], smb: {} });
+    } catch (error) {
+      if (asStorageError(error)?.code !== 'ResourceAlreadyExists') throw error;
+    }
+  }
+}
+
+/** A long file gets its name when it is complete: the next start finds either all of it or none, and writes the same part again. */
+async function writeFile(storage: Storage, place: FilePlace, { source, content, metadata }: SeedContent) {
+  const { length } = source;
+  const isLong = length > PUT_RANGE_BYTES_MAX;
+  const target = isLong ? { ...place, path: `${place.path}.incomplete` } : place;
+  const input = { ...target, length, content, metadata, smb: {}, leaseId: undefined };
+  const first = await source.open(0, Math.min(length, PUT_RANGE_BYTES_MAX));
+  await createFileWithBytes(storage, { ...input, body: first });
+  if (!isLong) return;
+  for (let from = PUT_RANGE_BYTES_MAX; from < length; from += PUT_RANGE_BYTES_MAX) {
+    const size = Math.min(PUT_RANGE_BYTES_MAX, length - from);
+    const range = `bytes=${from}-${from + size - 1}`;
+    await putRange(storage, {
+      ...target,
+      leaseId: undefined,
+      range,
+      lastWrite: undefined,
+      keepsTimes: false,
+      body: await source.open(from, size),
+    });
+  }
+  await renameNode(storage, 'file', {
+    ...place,
+    source: { path: target.path },
+    replaces: false,
+    ignoresReadOnly: false,
+    ...{ sourceLeaseId: undefined, destinationLeaseId: undefined },
+    metadata: [],
+    smb: {},
+  });
+}
