@@ -75,7 +75,7 @@ async function printedAfterStart(flags: readonly string[]): Promise<string> {
   const file = join(folder, 'debug.log');
   if (flags.includes('--debug')) expect(existsSync(file) && readFileSync(file, 'utf8')).toContain('request requestId=');
   const [, after = ''] =
-    /Azurite Table service is successfully listening at \S+\n([\s\S]*?)Azurite Blob service is closing/.exec(
+    /Azurite File service is successfully listening at \S+\n([\s\S]*?)Azurite Blob service is closing/.exec(
       program.stdout(),
     ) ?? [];
   return after;
