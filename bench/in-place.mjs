@@ -59,6 +59,8 @@ export const putPageStage = {
 const RANGES = 100_000;
 
 export const pageRangesStage = {
+  // Each range is a write of its own, on both servers.
+  long: true,
   titles: [`Get Page Ranges of ${count(RANGES)} ranges`],
   async run(bench) {
     await withPair(bench, async (pair) => {

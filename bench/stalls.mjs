@@ -4,8 +4,9 @@ import { connect } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { attacks } from '../test/growth/attacks.mjs';
 import { bytesOf, send } from '../test/support/raw-requests.mjs';
-import { nameOf } from './blob-loops.mjs';
+import { GROUPS, nameOf } from './blob-loops.mjs';
 import { account, connect as connectKept } from './http-client.mjs';
+import { createAppendBlob, createPageBlob } from './in-place-loops.mjs';
 import { table } from './report.mjs';
 import { runScript, startServer } from './servers.mjs';
 
@@ -34,10 +35,29 @@ const RENAME = {
 };
 const PING = 'GET /health/live HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n';
 
+const BUSY_MILLISECONDS = 3_000;
+const TAGGED = 10_000;
+const TAGS = 'Find Blobs by Tags, 16 clients';
+const busy = { container: 'busy', clients: 16 };
+/** Loops of the load. */
+const busyLoops = {
+  'Append Block 1 KiB, 16 clients on one blob': {
+    ...{ ...busy, loop: 'append', run: 'log', appendBlobs: 1, prepare: [createAppendBlob('/busy/log-0')] },
+  },
+  'Put Page 4 KiB, 16 clients on one blob': {
+    ...{ ...busy, loop: 'putPage', run: 'disk', bytes: 2 ** 30, prepare: [createPageBlob('/busy/disk', 2 ** 30)] },
+  },
+  'Snapshot Blob, 16 clients on one page blob': {
+    ...{ ...busy, loop: 'snapshot', source: 'taken', prepare: [createPageBlob('/busy/taken', 2 ** 30)] },
+  },
+  [TAGS]: { ...busy, loop: 'findTagged', groups: GROUPS, run: '' },
+};
+
 export async function runStalls(bench, file) {
   const folder = bench.newFolder();
   const among = `pages of ${PAGE} among ${FILES.toLocaleString('en')} files`;
   if (bench.wanted(among)) await runScript('fill-holdfast.mjs', [folder, 'files', 'stalls', FILES]);
+  if (bench.wanted(TAGS)) await runScript('fill-holdfast.mjs', [folder, 'tagged', 'filled', TAGGED]);
   const server = await startServer('holdfast', folder);
   const portOf = ({ service = 'blob' }) => server.ports[service][0];
   const sendTo = (request) => send(portOf(request), request);
@@ -52,6 +72,12 @@ export async function runStalls(bench, file) {
     if (!past) continue;
     const tooMany = request(past.n);
     rows.push([`${name}: ${past.n}, ${AT_ONCE} at once`, await beside(() => atOnce(() => sendTo(tooMany)))]);
+  }
+  for (const [name, spec] of Object.entries(busyLoops)) {
+    if (!bench.wanted(name)) continue;
+    bench.say(`${name} ...`);
+    await sendTo({ method: 'PUT', path: '/busy', query: ['restype=container'], allowed: true });
+    rows.push([name, await beside(() => bench.order(server, { ...spec, milliseconds: BUSY_MILLISECONDS }))]);
   }
   const uploads = `${UPLOADS} uploads begun at once`;
   if (bench.wanted(uploads)) {

@@ -9,7 +9,6 @@ import { runProgram } from '../support/child-program.ts';
 import { newFolder, root } from '../support/repository-copy.ts';
 
 const MEMORY = ['--inMemoryPersistence', '--blobPort', '0'];
-/** The last line of the start. */
 const READY = 'File service is successfully listening at ';
 const LINE = /^127\.0\.0\.1 - - \[.*\] "PUT \/devstoreaccount1\/one\?restype=container HTTP\/1\.1" 201 -/m;
 

@@ -87,11 +87,11 @@ const SEED = {
   containers: { photos: { blobs: { '2024/cat.jpg': 'a cat' } } },
   queues: { orders: { messages: ['two pizzas'] } },
   tables: { People: { entities: [{ PartitionKey: 'B', RowKey: '1' }] } },
-  shares: { docs: { files: { 'notes/today.txt': 'a note' } } },
+  shares: { docs: { files: { 'notes/today.txt': 'Tea.' } } },
 };
 
-/** What lists the things in the resource of a signature. */
-const LISTS: Readonly<Record<string, string>> = {
+/** By the kind of resource that is signed. */
+const LISTS: Record<string, string> = {
   c: '&restype=container&comp=list',
   s: '&restype=directory&comp=list',
 };
