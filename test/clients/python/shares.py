@@ -36,6 +36,11 @@ def in_an_hour():
     return datetime.now(timezone.utc) + timedelta(hours=1)
 
 
+def moment_of(value):
+    """Some versions of the SDK leave the text of a time as it is, and some forget its zone."""
+    return datetime.fromisoformat(value[:26]) if isinstance(value, str) else value.replace(tzinfo=None)
+
+
 def names(found):
     return [(each['name'], each['is_directory']) for each in found]
 
@@ -87,7 +92,7 @@ def extended_listing():
     properties = file.get_file_properties()
     equal([found.name, found.size, found.file_id], ['file', 5, properties.file_id])
     equal([found.file_attributes, found.permission_key], ['Archive', properties.permission_key])
-    equal(found.last_write_time.replace(tzinfo=None), properties.last_write_time.replace(tzinfo=None))
+    equal(moment_of(found.last_write_time), moment_of(properties.last_write_time))
     equal(found.etag.strip('"'), properties.etag.strip('"'))
 
 
@@ -209,8 +214,8 @@ def properties():
     )
     found = file.get_file_properties()
     equal(found.file_attributes, 'ReadOnly | Hidden | Archive')
-    equal(found.creation_time.replace(tzinfo=None), moment)
-    equal(found.last_write_time.replace(tzinfo=None), moment)
+    equal(moment_of(found.creation_time), moment)
+    equal(moment_of(found.last_write_time), moment)
     equal([found.content_settings.content_type, found.metadata], ['text/plain', {'a': 'b'}])
     assert SDDL in share.get_permission_for_share(found.permission_key)
     file.set_http_headers(ContentSettings(content_type='text/html'), file_attributes='Archive', file_permission='preserve')
