@@ -90,15 +90,16 @@ export const fileLoops = {
     };
   },
 
-  /** There and back. */
+  /** There and back: the next round finds the directory where it was. */
   renameDirectory({ parent, directory }) {
-    let name = directory;
+    const moved = `${directory}-moved`;
+    const rename = (from, to) => {
+      const headers = { 'x-ms-file-rename-source': `http://127.0.0.1/${account}/${parent}/${from}` };
+      return maker('PUT', { headers, query: { restype: 'directory', comp: 'rename' } })(`/${parent}/${to}`);
+    };
     return () => async (timed) => {
-      const to = name === directory ? `${directory}-moved` : directory;
-      const headers = { 'x-ms-file-rename-source': `http://127.0.0.1/${account}/${parent}/${name}` };
-      const query = { restype: 'directory', comp: 'rename' };
-      await timed(maker('PUT', { headers, query })(`/${parent}/${to}`), 200);
-      name = to;
+      await timed(rename(directory, moved), 200);
+      await timed(rename(moved, directory), 200);
     };
   },
 };

@@ -12,16 +12,25 @@ export function unixFromTicks(ticks: bigint): number {
 }
 
 const dates = new Map<bigint, string>();
+const isoDates = new Map<bigint, string>();
 const DATES_CACHED_MAX = 1_000;
 
 /** HTTP's dates have whole seconds, so fractions are cut off. Many rows share a second, so dates are cached. */
 export function formatRfc1123(ticks: bigint): string {
+  return cachedBySecond(dates, ticks, (unix) => new Date(unix).toUTCString());
+}
+
+function cachedBySecond(
+  cache: Map<bigint, string>,
+  ticks: bigint,
+  format: (unixMilliseconds: number) => string,
+): string {
   const second = ticks / TICKS_PER_SECOND;
-  let text = dates.get(second);
+  let text = cache.get(second);
   if (text === undefined) {
-    text = new Date(unixFromTicks(ticks)).toUTCString();
-    if (dates.size >= DATES_CACHED_MAX) dates.clear();
-    dates.set(second, text);
+    text = format(unixFromTicks(truncateToSecond(ticks)));
+    if (cache.size >= DATES_CACHED_MAX) cache.clear();
+    cache.set(second, text);
   }
   return text;
 }
@@ -33,7 +42,7 @@ export function truncateToSecond(ticks: bigint): bigint {
 /** 2019-05-01T10:20:30.1234567Z */
 export function formatIso7(ticks: bigint): string {
   const fraction = (ticks % TICKS_PER_SECOND).toString().padStart(7, '0');
-  return `${new Date(unixFromTicks(truncateToSecond(ticks))).toISOString().slice(0, 19)}.${fraction}Z`;
+  return `${cachedBySecond(isoDates, ticks, (unix) => new Date(unix).toISOString().slice(0, 19))}.${fraction}Z`;
 }
 
 const ISO_7 = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,7}))?Z$/;
