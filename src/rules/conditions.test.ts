@@ -45,11 +45,11 @@ function verdictOf({ operation, exists, asked }: ConditionCell): string {
 
 describe('Conditions', () => {
   it('are known for every operation', () => {
-    expect(operations).toHaveLength(11);
+    expect(operations).toHaveLength(22);
     expect(readTruthRows).toHaveLength(7);
-    expect(readTruthCells).toHaveLength(162);
-    expect(readCells).toHaveLength(56);
-    expect(writeCells).toHaveLength(340);
+    expect(readTruthCells).toHaveLength(243);
+    expect(readCells).toHaveLength(84);
+    expect(writeCells).toHaveLength(1020);
     expect(containerCells).toHaveLength(40);
     expect(leaseLiftCells).toHaveLength(7);
   });

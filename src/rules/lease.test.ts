@@ -121,7 +121,7 @@ describe('Lease actions', () => {
 describe('Using what is leased', () => {
   it('is known for every use in every state', () => {
     expect(leaseUseCells).toHaveLength(60);
-    expect(leaseUseOperations).toHaveLength(13);
+    expect(leaseUseOperations).toHaveLength(24);
     expect(missingBlobCells).toHaveLength(2);
   });
 

@@ -11,6 +11,7 @@ const BLOB = '/kept/blob';
 const LOG = '/kept/log';
 const DISK = '/kept/disk';
 const FIRST_PAGE = { 'x-ms-range': 'bytes=0-511' };
+let diskSnapshot: string;
 
 type Row = Pick<Operation<never>, 'name' | 'shape' | 'query' | 'when'>;
 type Headers = Readonly<Record<string, string>>;
@@ -28,6 +29,10 @@ const completions: Readonly<Record<string, () => Completion>> = {
   'Lease Container': () => lease,
   'Lease Blob': () => lease,
   'Copy Blob': () => ({ headers: { 'x-ms-copy-source': `${running.server.blobUrl}${BLOB}` } }),
+  'Incremental Copy Blob': () => ({
+    path: '/kept/new',
+    headers: { 'x-ms-copy-source': `${signedSource(DISK)['x-ms-copy-source']}&snapshot=${diskSnapshot}` },
+  }),
   'Copy Blob From URL': () => ({ headers: signedSource() }),
   'Put Blob From URL': () => ({ headers: signedSource() }),
   'Put Block From URL': () => ({ query: { blockid: 'AAAA' }, headers: signedSource() }),
@@ -65,7 +70,9 @@ async function begin(): Promise<void> {
   const log = await running.request('PUT', LOG, { headers: { 'x-ms-blob-type': 'AppendBlob' } });
   const pages = { 'x-ms-blob-type': 'PageBlob', 'x-ms-blob-content-length': '512' };
   const disk = await running.request('PUT', DISK, { headers: pages });
-  expect([made, put, log, disk].map(({ status }) => status)).toEqual([201, 201, 201, 201]);
+  const snapshot = await running.request('PUT', `${DISK}?comp=snapshot`);
+  expect([made, put, log, disk, snapshot].map(({ status }) => status)).toEqual([201, 201, 201, 201, 201]);
+  diskSnapshot = String(snapshot.headers['x-ms-snapshot']);
 }
 
 const paths: Readonly<Record<string, string>> = { '/': '/', '/{container}': CONTAINER, '/{container}/{blob}': BLOB };

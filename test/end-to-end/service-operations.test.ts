@@ -100,14 +100,12 @@ onEveryEngine((running: Running) => {
       }
     });
 
-    it.skipIf(stats === undefined)(
-      `${stats} reports at the secondary address that replication is live, and is refused at the primary`,
-      async () => {
-        expect((await ask('GET', '-secondary/?restype=service&comp=stats')).text).toMatch(
-          /<GeoReplication><Status>live<\/Status><LastSyncTime>[^<]+ GMT<\/LastSyncTime><\/GeoReplication>/,
-        );
-        expect((await ask('GET', '/?restype=service&comp=stats')).status).toBe(400);
-      },
-    );
+    if (stats === undefined) return;
+    it(`${stats} reports at the secondary address that replication is live, and is refused at the primary`, async () => {
+      expect((await ask('GET', '-secondary/?restype=service&comp=stats')).text).toMatch(
+        /<GeoReplication><Status>live<\/Status><LastSyncTime>[^<]+ GMT<\/LastSyncTime><\/GeoReplication>/,
+      );
+      expect((await ask('GET', '/?restype=service&comp=stats')).status).toBe(400);
+    });
   });
 });

@@ -94,9 +94,9 @@ describe('The checker finds a violation', { timeout: 120_000 }, () => {
     },
     {
       title: 'when a lease is not asked for its id',
-      file: 'services/blob/request-checks.js',
-      find: /if \(verdict !== 'proceed'\)\s+throw leaseError/,
-      replace: "if (verdict === 'LeaseLost') throw leaseError",
+      file: 'services/common/lease-actions.js',
+      find: /if \(verdict !== 'proceed'\)\s+throw refusal/,
+      replace: "if (verdict === 'LeaseLost') throw refusal",
     },
     {
       title: 'when a snapshot is up to 20 ms old',
