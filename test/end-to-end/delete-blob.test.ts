@@ -8,6 +8,7 @@ describe('Delete Blob', () => {
       const blob = (await running.newContainer()).getBlockBlobClient('blob');
       await blob.stageBlock('AAAA', 'x', 1);
       await expectRefusal(blob.delete({ conditions: { ifMatch: '*' } }), 412, 'ConditionNotMet');
+      await expectRefusal(blob.delete({ deleteSnapshots: 'only' }), 404, 'BlobNotFound');
       await blob.delete();
       await expectRefusal(blob.getBlockList('all'), 404, 'BlobNotFound');
       await expectRefusal(blob.delete(), 404, 'BlobNotFound');

@@ -178,17 +178,21 @@ describe('A seed', () => {
     expect(await after.blob('photos', 'new.txt').exists()).toBe(true);
   });
 
-  it('writes a long file whole: what a start has left of one is written again', async () => {
+  it('writes a long file whole, and keeps files that have other names', async () => {
     const { folder, seed } = seedFolder('shares: { docs: { folder: files } }');
     const bytes = Buffer.alloc(9_000_001, 'long file');
     writeFileSync(join(folder, 'files', 'long'), bytes);
     const location = join(folder, 'data');
     const before = await restart({ location, seed: { shares: { docs: {} } } });
-    await before.share('docs').rootDirectoryClient.getFileClient('long.incomplete').create(5);
+    await before.share('docs').rootDirectoryClient.getFileClient('long.incomplete').uploadData(Buffer.from('mine'));
     const { share } = await restart({ location, seed });
     const long = share('docs').rootDirectoryClient.getFileClient('long');
     expect((await long.downloadToBuffer()).equals(bytes)).toBe(true);
-    expect(await share('docs').rootDirectoryClient.getFileClient('long.incomplete').exists()).toBe(false);
+    const mine = share('docs').rootDirectoryClient.getFileClient('long.incomplete');
+    expect((await mine.downloadToBuffer()).toString()).toBe('mine');
+    const names: string[] = [];
+    for await (const { name } of share('docs').rootDirectoryClient.listFilesAndDirectories()) names.push(name);
+    expect(names.filter((name) => name.startsWith('.'))).toEqual([]);
   });
 
   it('may be JSON, or the value of the option', async () => {

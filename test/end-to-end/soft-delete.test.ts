@@ -164,11 +164,20 @@ describe('Soft delete and Undelete Blob', () => {
       await setPolicy(running, 7);
       const { container, blob, path } = await newBlob();
       const { snapshot } = await blob.createSnapshot();
-      const remove = () => running.request('DELETE', `${path}?snapshot=${snapshot}&deletetype=permanent`);
+      const remove = (headers: Record<string, string> = {}) =>
+        running.request('DELETE', `${path}?snapshot=${snapshot}&deletetype=permanent`, { headers });
       expectError(await remove(), 409, 'BlobOperationNotSupported');
       await blob.withSnapshot(snapshot!).delete();
       expectError(await remove(), 409, 'BlobOperationNotSupported');
       await setPolicy(running, 7, true);
+      const { etag } = await blob.getProperties();
+      for (const [headers, code] of [
+        [{ 'if-match': '"0x1"' }, 'ConditionNotMet'],
+        [{ 'if-none-match': etag! }, 'ConditionNotMet'],
+        [{ 'x-ms-if-tags': `"k" = 'v'` }, 'ConditionNotMet'],
+        [{ 'x-ms-lease-id': '8ddbb7a4-2a5a-4d11-a3a3-1c3a7d5c1a9e' }, 'LeaseNotPresentWithBlobOperation'],
+      ] as const)
+        expectError(await remove(headers), 412, code);
       const answer = await remove();
       expect([answer.status, answer.headers['x-ms-delete-type-permanent']]).toEqual([202, 'true']);
       expectError(await remove(), 404, 'BlobNotFound');

@@ -58,7 +58,7 @@ describe.each(['running', 'stopped'])('holdfast account on a %s server', (state)
 
     // A queue is enough.
     expect(await refused(folder, 'account', 'remove', 'mine')).toContain(
-      'has containers, queues or tables: --with-data',
+      'has containers, queues, tables or shares, or deleted ones that can be restored: --with-data',
     );
     expect(await holdfast(folder, 'account', 'remove', 'mine', '--with-data')).toBe('The account mine is removed.\n');
     const left = JSON.parse(await holdfast(folder, 'account', 'list', '--json')) as {

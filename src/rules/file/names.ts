@@ -10,7 +10,7 @@ const DEPTH_MAX = 250;
 
 // Control characters, those that SMB reserves, and the private use area.
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are refused
-const INVALID = /["\\/:|<>*?\x00-\x1f\ue000-\uf8ff]/;
+const INVALID = /["\\/:|<>*?\x00-\x1f\x80-\x9f\ue000-\uf8ff]/;
 const RESERVED = /^(?:LPT[1-9]|COM[1-9]|PRN|AUX|NUL|CON|CLOCK\$|\.\.?)$/;
 
 export type PathFault = 'InvalidResourceName' | 'PathTooLong' | 'TooManySubdirectories';

@@ -1,4 +1,6 @@
 /** Shares of a seed, with their files, and the directories that these need. */
+import { createHash } from 'node:crypto';
+import { parsePath } from '../../rules/file/names.ts';
 import { isQuota } from '../../rules/file/shares.ts';
 import { asStorageError } from '../../services/common/errors.ts';
 import type { Storage } from '../../services/common/storage.ts';
@@ -26,11 +28,59 @@ export function addShare(node: SeedNode, scope: SeedScope): void {
     run: (storage) => createShare(storage, input),
   });
   const listed = files?.entries() ?? [];
-  for (const file of listed)
-    addFile(file, { share, path: checkedName(file, 'file') }, readContent(file, 'file', scope), scope);
+  const paths = new SeededPaths();
+  for (const file of listed) {
+    const path = checkedName(file, 'file');
+    paths.add(path, file);
+    addFile(file, { share, path }, readContent(file, 'file', scope), scope);
+  }
   if (!folder) return;
-  for (const { name, ...file } of readFolder(folder, scope.folder, listed))
+  const named = paths.copy();
+  for (const { name, ...file } of readFolder(folder, scope.folder, listed)) {
+    // What the seed lists by itself comes before the folder.
+    if (named.has(name)) continue;
+    paths.add(name, folder);
     addFile(folder, { share, path: name }, file, scope);
+  }
+}
+
+/** The paths of a share, in which names of any case are one, and a name is a file or a directory. */
+class SeededPaths {
+  private readonly files: Map<string, string>;
+  private readonly directories = new Set<string>();
+
+  constructor(files: ReadonlyMap<string, string> = new Map()) {
+    this.files = new Map(files);
+  }
+
+  copy(): SeededPaths {
+    return new SeededPaths(this.files);
+  }
+
+  has(path: string): boolean {
+    const folded = foldPath(path);
+    return folded !== undefined && this.files.has(folded.join('/'));
+  }
+
+  add(path: string, node: SeedNode): void {
+    const parts = foldPath(path);
+    if (!parts) throw node.fault(`${path} is no name of a file`);
+    const folded = parts.join('/');
+    const other = this.files.get(folded);
+    if (other !== undefined) throw node.fault(`${path} and ${other} are one name in a share`);
+    if (this.directories.has(folded)) throw node.fault(`${path} is a directory of another file`);
+    for (const at of parts.slice(1).keys()) {
+      const parent = parts.slice(0, at + 1).join('/');
+      if (this.files.has(parent)) throw node.fault(`${path} is below ${this.files.get(parent)}, which is a file`);
+      this.directories.add(parent);
+    }
+    this.files.set(folded, path);
+  }
+}
+
+function foldPath(path: string): string[] | undefined {
+  const parsed = parsePath(path);
+  return typeof parsed === 'string' ? undefined : parsed.map(({ folded }) => folded);
 }
 
 interface FilePlace {
@@ -78,7 +128,7 @@ async function createParents(storage: Storage, { share, path }: FilePlace): Prom
 async function writeFile(storage: Storage, place: FilePlace, { source, content, metadata }: SeedContent) {
   const { length } = source;
   const isLong = length > PUT_RANGE_BYTES_MAX;
-  const target = isLong ? { ...place, path: `${place.path}.incomplete` } : place;
+  const target = isLong ? { ...place, path: incompletePath(place.path) } : place;
   const input = { ...target, length, content, metadata, smb: {}, leaseId: undefined };
   const first = await source.open(0, Math.min(length, PUT_RANGE_BYTES_MAX));
   await createFileWithBytes(storage, { ...input, body: first });
@@ -104,4 +154,9 @@ async function writeFile(storage: Storage, place: FilePlace, { source, content, 
     metadata: [],
     smb: {},
   });
+}
+
+/** In the root, since it may not be longer than the path itself; a name that nobody else gives. */
+function incompletePath(path: string): string {
+  return `.holdfast-seed-${createHash('sha256').update(path).digest('hex').slice(0, 32)}`;
 }

@@ -223,6 +223,16 @@ describe('A removed account', () => {
     expect(accounts.find('mine')).toBeUndefined();
   });
 
+  it('had no deleted container that can be restored, either', async () => {
+    const store = newStore();
+    const accounts = await serve(store);
+    const { id } = await accounts.add('mine');
+    const key = encodeKey([id, 'g', 'blob', 'box', 1n]);
+    await store.transact(key, async (tx) => tx.put(key, Buffer.from('x')));
+    await expect(accounts.remove('mine', { withData: false })).rejects.toMatchObject({ code: 'AccountHasContainers' });
+    await accounts.remove('mine', { withData: true });
+  });
+
   it('takes no container and no settings from requests that were on their way', async () => {
     const store = newStore();
     const accounts = await serve(store);

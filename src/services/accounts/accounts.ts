@@ -179,11 +179,13 @@ export class AccountDirectory {
   async remove(name: string, { withData }: { withData: boolean }): Promise<void> {
     const removedId = await this.change(name, async (tx, row) => {
       const { id } = decodeExisting(name, row);
-      if (!withData && (await tx.scan(keysUnder([id, 'n']), { limit: 1 })).length > 0)
+      const holds = async (kind: string) => (await tx.scan(keysUnder([id, kind]), { limit: 1 })).length > 0;
+      // Names, and the deleted containers and shares that can be restored.
+      if (!withData && ((await holds('n')) || (await holds('g'))))
         throw fail(
           'AccountHasContainers',
           undefined,
-          `The account ${name} has containers, queues or tables: --with-data (withData=true) removes them with it.`,
+          `The account ${name} has containers, queues, tables or shares, or deleted ones that can be restored: --with-data (withData=true) removes them with it.`,
         );
       tx.remove(accountKey(name));
       tx.put(removedAccountKey(id), encodeValue({ name }));

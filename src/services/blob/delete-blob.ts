@@ -1,11 +1,11 @@
 /** Delete Blob: a blob, its snapshots, or one of them; kept for a while if the policy says so. */
 import type { Transaction } from '../../partition/partition.ts';
 import type { Conditions } from '../../rules/conditions.ts';
-import { type DeleteSnapshots, judgeDelete } from '../../rules/snapshots.ts';
+import { type DeletePlan, type DeleteSnapshots, judgeDelete } from '../../rules/snapshots.ts';
 import { deletionNow, isRetained } from '../../rules/soft-delete.ts';
 import { tierValidators } from '../../rules/tiers.ts';
 import type { Storage } from '../common/storage.ts';
-import { readBlob } from './blob-record.ts';
+import { parseBlobRecord, readBlob } from './blob-record.ts';
 import { fail } from './errors.ts';
 import { decodeDeletedBlob, deletedStateKey, readMark, snapshotKey } from './old-rows.ts';
 import {
@@ -85,10 +85,12 @@ async function deleteBase(
   checkWriteConditions(blob, input.conditions, leaseId);
   checkNoPendingCopy(blob);
   checkTierConditions(tx, blob, input);
-  if (!blob) return { isPermanent: true, needsSweep: releaseUncommitted(tx, storage, target) };
+  if (!blob) {
+    checkPlan(judgeDelete(input.snapshots, false));
+    return { isPermanent: true, needsSweep: releaseUncommitted(tx, storage, target) };
+  }
   const { last, mark } = await readLastSnapshot(tx, account, id, name);
-  const plan = judgeDelete(input.snapshots, last !== undefined);
-  if (typeof plan === 'string') throw fail(plan);
+  const plan = checkPlan(judgeDelete(input.snapshots, last !== undefined));
   if (last !== undefined) deleteSnapshots(tx, account, id, name, { last, mark, kept: retention });
   const isPermanent = retention === undefined;
   if (!plan.base) return { isPermanent, needsSweep: plan.snapshots };
@@ -105,12 +107,10 @@ async function deleteSnapshot(
   input: DeleteBlobInput,
   leaseId: string | undefined,
 ): Promise<Deleted> {
-  const { container, blob: name, snapshot, conditions } = input;
+  const { container, blob: name, snapshot } = input;
   const { account, content } = storage;
   const { id, blob } = await readBlob(tx, storage, container, name, snapshot);
-  checkLease(tx, blob.lease, leaseId, 'write', 'blob');
-  checkWriteConditions(blob, conditions, leaseId);
-  checkTierConditions(tx, blob, input);
+  checkDeletion(tx, blob, input, leaseId);
   const row = (await tx.get(snapshotKey(account, id, name, snapshot!)))!;
   const retention = deletionNow(await readPolicy(tx, account), tx.now);
   if (retention) keepSnapshot(tx, account, id, name, row, retention);
@@ -122,20 +122,36 @@ async function deleteSnapshot(
 async function deletePermanently(
   tx: Transaction,
   storage: Storage,
-  { container, blob: name, snapshot }: DeleteBlobInput,
+  input: DeleteBlobInput,
+  leaseId: string | undefined,
 ): Promise<Deleted> {
+  const { container, blob: name, snapshot } = input;
   const { account, content } = storage;
   const id = await readContainerId(tx, storage, container);
   const { kept } = await readMark(tx, account, id, name);
   if (kept && snapshot! <= kept.upTo) throw new UnsettledMark(id);
   const row = await tx.get(deletedStateKey(account, id, name, snapshot!));
-  if (!row || !isRetained(decodeDeletedBlob(row), tx.now)) {
+  const deleted = row && decodeDeletedBlob(row);
+  if (!deleted || !isRetained(deleted, tx.now)) {
     await readBlob(tx, storage, container, name, snapshot);
     throw fail('BlobOperationNotSupported');
   }
+  checkDeletion(tx, parseBlobRecord(deleted.record, row), input, leaseId);
   if (!(await readPolicy(tx, account))?.allowsPermanentDelete) throw fail('BlobOperationNotSupported');
   await removeDeletedState(tx, content, account, id, name, row);
   return { isPermanent: true, needsSweep: true };
+}
+
+function checkPlan(plan: ReturnType<typeof judgeDelete>): DeletePlan {
+  if (typeof plan === 'string') throw fail(plan);
+  return plan;
+}
+
+/** Of a snapshot, which has no lease. */
+function checkDeletion(tx: Transaction, snapshot: Blob, input: DeleteBlobInput, leaseId: string | undefined): void {
+  checkLease(tx, undefined, leaseId, 'write', 'blob');
+  checkWriteConditions(snapshot, input.conditions, leaseId);
+  checkTierConditions(tx, snapshot, input);
 }
 
 function checkTierConditions({ now }: Transaction, blob: Blob | undefined, { tierConditions }: DeleteBlobInput): void {
