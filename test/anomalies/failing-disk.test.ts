@@ -60,7 +60,8 @@ describe('A disk whose writes fail, whatever the next sync reports', () => {
 async function serveOnDisk() {
   const disk = await newLoopDisk(DISK_MEGABYTES, { failing: true });
   onTestFinished(disk.remove);
-  const server = await serve(disk.location);
+  // Longer than a test is idle: the server could close the connection just as the next request is sent.
+  const server = await serve(disk.location, { flags: ['--blobKeepAliveTimeout', '60'] });
   expect((await server.client.createContainer('one')).status).toBe(201);
   for (let i = 0; i < BLOBS; i++) {
     const bytes = contentOf(i, i % 2 === 0 ? SIZES.small : SIZES.large);
