@@ -53,7 +53,7 @@ export interface Access {
   readonly inheritedObjectType?: Buffer | undefined;
 }
 
-/** Null: present, but without entries it restricts nobody. */
+/** Null: a NULL ACL, which allows every access; an empty one allows none. */
 export type Acl = readonly Ace[] | null;
 
 export interface SecurityDescriptor {

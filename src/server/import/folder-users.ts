@@ -40,7 +40,7 @@ function entries(folder: string): readonly string[] {
   }
 }
 
-/** Empty if the process has ended, or belongs to somebody else. */
+/** Empty if the process has ended, or belongs to another user. */
 function read(text: () => string): string {
   try {
     return text();

@@ -120,7 +120,7 @@ export function describeBlob(document: LokiDocument) {
   };
 }
 
-/** Undefined: nobody has set one. */
+/** Undefined: none was set. */
 export function explicitTier(document: LokiDocument): string | undefined {
   const isInferred = propertyOf(document, 'accessTierInferred') === true;
   return isInferred ? undefined : textProperty(document, 'accessTier');

@@ -156,7 +156,7 @@ async function writeFile(storage: Storage, place: FilePlace, { source, content, 
   });
 }
 
-/** In the root, since it may not be longer than the path itself; a name that nobody else gives. */
+/** In the root, so that its path is never too long; clients do not give such names. */
 function incompletePath(path: string): string {
   return `.holdfast-seed-${createHash('sha256').update(path).digest('hex').slice(0, 32)}`;
 }
