@@ -36,10 +36,10 @@ ENV NODE_ENV=production
 # Also where the data goes when a tool names no folder.
 WORKDIR /data
 VOLUME ["/data"]
-EXPOSE 10000 10001 10002 10003
+EXPOSE 10000 10001 10002 10003 10445
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --start-interval=1s --retries=3 \
   CMD ["node", "/holdfast/health.mjs"]
 
 # No entry point: tools name the executable, as the command or as the entry point.
 ENTRYPOINT []
-CMD ["azurite", "--blobHost", "0.0.0.0", "--queueHost", "0.0.0.0", "--tableHost", "0.0.0.0", "--fileHost", "0.0.0.0", "--location", "/data"]
+CMD ["azurite", "--blobHost", "0.0.0.0", "--queueHost", "0.0.0.0", "--tableHost", "0.0.0.0", "--fileHost", "0.0.0.0", "--smbHost", "0.0.0.0", "--location", "/data"]

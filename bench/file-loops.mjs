@@ -1,7 +1,7 @@
 /** Client loops of shares, as in blob-loops.mjs. The loops on blobs beside them do the same with as many bytes. */
 import { randomBytes } from 'node:crypto';
 import { nameOf, SIGNED_AHEAD } from './blob-loops.mjs';
-import { account, connect, maker } from './http-client.mjs';
+import { account, connect, headerIn, maker } from './http-client.mjs';
 
 /** Since this version Create File takes the bytes of a file. */
 const SINCE = '2026-02-06';
@@ -34,8 +34,9 @@ export const fileLoops = {
     return () => (timed) => timed(writes[of](`/${parent}/${nameOf(next++ % keys)}`), 201);
   },
 
-  getSmall({ parent, keys }) {
-    const make = maker('GET');
+  /** @param snapshot undefined: of the share as it is */
+  getSmall({ parent, keys, snapshot }) {
+    const make = maker('GET', snapshot && { query: { sharesnapshot: snapshot } });
     const signed = Array.from({ length: keys }, (_, number) => make(`/${parent}/${nameOf(number)}`));
     let next = 0;
     return () => (timed) => timed(signed[next++ % keys], 200);
@@ -87,6 +88,16 @@ export const fileLoops = {
       const { body, bytes } = await timed(maker('GET', { query })(`/${parent}`), 200, true);
       note('bytes', bytes);
       marker = /<NextMarker>([^<]*)<\/NextMarker>/.exec(body.subarray(-4_096).latin1Slice())?.[1] ?? '';
+    };
+  },
+
+  /** Each is deleted, or a share would soon have too many. */
+  snapshotShare({ parent }) {
+    const query = { restype: 'share', comp: 'snapshot' };
+    return () => async (timed, _note, _record, send) => {
+      const { head } = await timed(maker('PUT', { query })(`/${parent}`), 201);
+      const gone = { restype: 'share', sharesnapshot: headerIn(head, 'x-ms-snapshot') };
+      await send(maker('DELETE', { query: gone })(`/${parent}`), 202);
     };
   },
 

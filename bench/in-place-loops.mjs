@@ -32,28 +32,29 @@ export const inPlaceLoops = {
     return () => (timed) => timed(requests[next++ % PAGES_AHEAD], 201);
   },
 
-  /** Writes of some bytes, each so far behind the one before it. */
-  fillPages({ container, run, bytes, every, from = 0 }) {
+  /** Writes of some bytes, each so far behind the one before it. With a number of `writes`, the last ones begin again. */
+  fillPages({ container, run, bytes, every, writes = Infinity }) {
     const written = randomBytes(bytes);
     let next = 0;
-    return () => (timed) => timed(putPages(from + every * next++, written)(`/${container}/${run}`), 201);
+    return () => (timed) => timed(putPages(every * (next++ % writes), written)(`/${container}/${run}`), 201);
   },
 
-  /** All ranges of a blob, page after page: one operation. */
-  pageRanges({ container, run, ranges }) {
+  /** All ranges of a blob, page after page, some times: one operation. */
+  pageRanges({ container, run, ranges, lists }) {
     return () => async (_timed, note, record, send) => {
       const started = performance.now();
       let found = 0;
       let marker = '';
-      do {
+      for (let left = lists; left > 0; ) {
         const query = { comp: 'pagelist', ...(marker && { marker }) };
         const { body, bytes } = await send(maker('GET', { query })(`/${container}/${run}`), 200, true);
         note('bytes', bytes);
         found += body.latin1Slice().split('<PageRange>').length - 1;
         marker = /<NextMarker>([^<]*)<\/NextMarker>/.exec(body.subarray(-4_096).latin1Slice())?.[1] ?? '';
-      } while (marker !== '');
+        if (marker === '') left--;
+      }
       record(performance.now() - started);
-      if (found !== ranges) throw new Error(`${found} of ${ranges} ranges were listed`);
+      if (found !== ranges * lists) throw new Error(`${found} of ${ranges * lists} ranges were listed`);
     };
   },
 };

@@ -57,29 +57,31 @@ export const putPageStage = {
 };
 
 const RANGES = 100_000;
+const FILLERS = 64;
+/** Each of Azurite's writes looks at all ranges that are there: 100,000 would take hours. */
+const LISTS = { holdfast: 1, azurite: 20 };
 
 export const pageRangesStage = {
-  // Each range is a write of its own, on both servers.
-  long: true,
   titles: [`Get Page Ranges of ${count(RANGES)} ranges`],
   async run(bench) {
     await withPair(bench, async (pair) => {
       await createContainers(bench, pair, 'pages');
-      await each(bench, pair, {
-        ...{ loop: 'fillPages', container: 'pages', run: 'listed', bytes: 512, every: 1_024, clients: 16 },
-        ...{ milliseconds: 0, stepsMin: RANGES / 16, prepare: [createPageBlob('/pages/listed', RANGES * 1_024)] },
-      });
+      for (const [kind, server] of Object.entries(pair)) {
+        const ranges = RANGES / LISTS[kind];
+        bench.say(`${count(ranges)} writes to ${kind}`);
+        await bench.order(server, {
+          ...{ loop: 'fillPages', container: 'pages', run: 'listed', bytes: 512, every: 1_024, clients: FILLERS },
+          ...{ milliseconds: 0, stepsMin: Math.ceil(ranges / FILLERS), writes: ranges },
+          prepare: [createPageBlob('/pages/listed', ranges * 1_024)],
+        });
+      }
       await pairRow(bench, pair, {
         title: pageRangesStage.titles[0],
         meaning:
-          'one client; every other page of a blob is written; an operation is the whole list, of which Holdfast and Azure send pages',
-        spec: () => ({
-          loop: 'pageRanges',
-          container: 'pages',
-          run: 'listed',
-          ranges: RANGES,
-          clients: 1,
-          stepsMin: 2,
+          'one client; every other page of a blob is written; an operation is the whole list, of which Holdfast and Azure send pages; Azurite lists a blob of 5,000 ranges twenty times',
+        spec: (kind) => ({
+          ...{ loop: 'pageRanges', container: 'pages', run: 'listed', clients: 1, stepsMin: 2 },
+          ...{ ranges: RANGES / LISTS[kind], lists: LISTS[kind] },
         }),
       });
     });

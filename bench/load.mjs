@@ -26,9 +26,9 @@ async function request({ ports, method, path, ...more }) {
   const connection = await connect(ports[0]);
   const text = maker(method, more)(path);
   const started = performance.now();
-  const { status, body: answer } = await connection.send(text, true);
+  const { status, head, body: answer } = await connection.send(text, true);
   connection.close();
-  return { status, milliseconds: performance.now() - started, body: answer.toString('latin1', 0, 2_000) };
+  return { status, head, milliseconds: performance.now() - started, body: answer.toString('latin1', 0, 2_000) };
 }
 
 async function measure(spec) {

@@ -1,4 +1,4 @@
-/** npm run bench [-- --quick | --deep | --postgres | --stalls] [--only <pattern>]; see README.md. */
+/** npm run bench [-- --quick | --deep | --postgres | --stalls | --smb] [--only <pattern>]; see README.md. */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { cpus, loadavg, totalmem } from 'node:os';
@@ -18,6 +18,7 @@ import {
 import { experimentStage } from './against-experiment.mjs';
 import { limitStage } from './against-limit.mjs';
 import { oneLaneStage } from './against-one-lane.mjs';
+import { shareSnapshotReadStage, shareSnapshotStage } from './file-snapshots.mjs';
 import { fileGrowthStage, fileStage } from './files.mjs';
 import { copyStage, deleteStage, flatStage, growthStage } from './holdfast-only.mjs';
 import { appendStage, pageRangesStage, pageSnapshotStage, putPageStage } from './in-place.mjs';
@@ -26,6 +27,7 @@ import { postgresMarkdown, postgresSettings, postgresStage } from './on-postgres
 import { depthStage, queueGrowthStage, queueStage } from './queues.mjs';
 import { judge, markdown } from './report.mjs';
 import { endAll, kinds, startLoad } from './servers.mjs';
+import { runSmbBench } from './smb.mjs';
 import { snapshotListStage, snapshotSizeStage, snapshotStage } from './snapshots.mjs';
 import { runStalls } from './stalls.mjs';
 import { tableGrowthStage, tableReadStage, tableWriteStage } from './tables.mjs';
@@ -36,6 +38,7 @@ const { values: flags } = parseArgs({
     deep: { type: 'boolean', default: false },
     postgres: { type: 'boolean', default: false },
     stalls: { type: 'boolean', default: false },
+    smb: { type: 'boolean', default: false },
     only: { type: 'string', default: '' },
   },
 });
@@ -50,7 +53,7 @@ process.on('exit', () => {
 });
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(130));
 
-const azuriteVersion = flags.postgres || flags.stalls ? undefined : installAzurite();
+const azuriteVersion = flags.postgres || flags.stalls || flags.smb ? undefined : installAzurite();
 mkdirSync(data, { recursive: true });
 const load = startLoad();
 const rows = [];
@@ -84,6 +87,10 @@ const bench = {
   },
 };
 
+if (flags.smb) {
+  await runSmbBench(bench, join(here, flags.quick ? '.cache' : 'results', 'smb.md'));
+  process.exit();
+}
 if (flags.stalls) {
   await runStalls(bench, join(here, flags.only === '' ? 'results' : '.cache', 'stalls.md'));
   process.exit();
@@ -140,6 +147,8 @@ const againstOthers = [
   queueGrowthStage,
   fileStage,
   fileGrowthStage,
+  shareSnapshotReadStage,
+  shareSnapshotStage,
 ];
 for (const stage of flags.postgres ? [postgresStage] : againstOthers) {
   if (!stage.titles.some(bench.wanted)) continue;

@@ -56,9 +56,10 @@ async function acquire(lease) {
  * The blob that stands for this table.
  * @param {BlobServiceClient} blobs
  * @param {string} table
+ * @param {string} [containerName] of the blobs that stand for tables
  */
-export async function lockOf(blobs, table) {
-  const container = blobs.getContainerClient('table-locks');
+export async function lockOf(blobs, table, containerName = 'table-locks') {
+  const container = blobs.getContainerClient(containerName);
   await container.createIfNotExists();
   const blob = container.getBlockBlobClient(table);
   await blob.upload('', 0, { conditions: { ifNoneMatch: '*' } }).catch((error) => {

@@ -12,6 +12,12 @@ const needed = [
   { name: 'mkfs.ext4', package: 'e2fsprogs', isThere: () => onPath('mkfs.ext4') || existsSync('/sbin/mkfs.ext4') },
   { name: 'fusepy for Python', package: 'python3-fusepy', isThere: () => python('fusepy') },
   { name: 'rclone', package: 'rclone', isThere: () => onPath('rclone') },
+  { name: 'smbclient', package: 'smbclient', isThere: () => onPath('smbclient') },
+  { name: 'smbtorture', package: 'samba-testsuite', isThere: () => onPath('smbtorture') },
+  { name: 'Samba', package: 'samba', isThere: () => existsSync('/usr/sbin/smbd') },
+  { name: 'impacket for Python', package: 'python3-impacket', isThere: () => python('impacket') },
+  { name: 'samba for Python', package: 'python3-samba', isThere: () => python('samba') },
+  { name: 'nmap', package: 'nmap', isThere: () => onPath('nmap') },
   { name: 'PostgreSQL', package: 'postgresql', isThere: hasPostgres },
   {
     name: 'azure.storage.blob for Python',

@@ -1,6 +1,8 @@
 /** docs/operations.md, as the operation tables have it. */
 import { basename } from 'node:path';
+import { formatSmbAccess } from '../build/rules/file/share-mode.js';
 import { AZURITE_VERSION, missingInAzurite } from './azurite-operations.mjs';
+import { smbSection } from './smb-section.mjs';
 
 /** @typedef {readonly import('../src/rest/operation.ts').Operation<never>[]} Rows in the order in which the router tries them */
 
@@ -17,10 +19,12 @@ ${Object.entries(services)
 # Requests
 
 The requests of each operation, by name. The permission is what the caller must have (the account's key has all of them); the conditions are the headers that the operation honours.
+Of an operation on a file or directory, the column *beside SMB* has the access that it counts as while SMB has the file open: a handle that does not share that access refuses the operation.
 
 ${Object.entries(services)
   .map(([service, rows]) => requests(service, rows))
-  .join('\n')}`;
+  .join('\n')}
+${smbSection()}`;
 }
 
 /** It has no File service at all. */
@@ -42,9 +46,9 @@ function requests(service, rows) {
   const implemented = rows.filter((row) => row.isImplemented).sort((one, other) => compare(one.name, other.name));
   return `## ${titleOf(service)}: requests
 
-| operation | request | permission | conditions | covered by |
+| operation | request | permission | ${columnOf(service).title} | covered by |
 |---|---|---|---|---|
-${implemented.map(line).join('\n')}
+${implemented.map((row) => line(row, columnOf(service).text(row))).join('\n')}
 `;
 }
 
@@ -56,7 +60,18 @@ function permissionOf(permission) {
   return permission.all ? permission.all.join(' and ') : [permission].flat().join(' or ');
 }
 
-function line(row) {
+/** The File service honours no conditions, and is the one that SMB shares. */
+function columnOf(service) {
+  if (service !== 'file') return { title: 'conditions', text: (row) => row.conditions.join(', ') };
+  return { title: 'beside SMB', text: besideSmb };
+}
+
+function besideSmb({ smbAccess, readsCopySource }) {
+  if (smbAccess === undefined) return '';
+  return formatSmbAccess(smbAccess) + (readsCopySource ? `; the source: ${formatSmbAccess('read')}` : '');
+}
+
+function line(row, column) {
   const query = Object.entries(row.query).map(([name, value]) => (value === true ? name : `${name}=${value}`));
   const headers = Object.entries(row.when).map(([name, value]) => (value === true ? name : `${name}: ${value}`));
   const request = `${row.route}${query.length ? `?${query.join('&')}` : ''}${headers.map((each) => `, ${each}`).join('')}`;
@@ -64,7 +79,7 @@ function line(row) {
     row.name,
     `\`${request}\``,
     permissionOf(row.permission),
-    row.conditions.join(', '),
+    column,
     `[${basename(row.test)}](../${row.test})`,
   ];
   return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;

@@ -48,3 +48,9 @@ export const FALSE_BOUNDARIES_MAX = 1_024;
 
 /** Comparisons of `where` in Find Blobs by Tags, and of x-ms-if-tags; a blob has ten tags. rules/tag-filter.ts: 400. */
 export const TAG_COMPARISONS_MAX = 64;
+
+/** UTF-16 units of the search pattern of a QUERY_DIRECTORY, as of a name. smb/handlers/query-directory.ts: STATUS_OBJECT_NAME_INVALID. */
+export const SEARCH_PATTERN_MAX = 255;
+
+/** Of one FSCTL_SRV_COPYCHUNK; Windows has the same. smb/handlers/copy-chunks.ts: STATUS_INVALID_PARAMETER, with the limits. */
+export const COPY_CHUNKS_MAX = 256;

@@ -11,6 +11,18 @@ export function unixFromTicks(ticks: bigint): number {
   return Number((ticks - UNIX_EPOCH) / 10_000n);
 }
 
+/** Windows counts from 1601 on. */
+const FILETIME_EPOCH = 504911232000000000n;
+
+/** A FILETIME: 100-ns ticks since 1601; what is earlier is 1601. */
+export function filetimeFromTicks(ticks: bigint): bigint {
+  return ticks < FILETIME_EPOCH ? 0n : ticks - FILETIME_EPOCH;
+}
+
+export function ticksFromFiletime(filetime: bigint): bigint {
+  return filetime + FILETIME_EPOCH;
+}
+
 const dates = new Map<bigint, string>();
 const isoDates = new Map<bigint, string>();
 const DATES_CACHED_MAX = 1_000;

@@ -52,6 +52,21 @@ export async function withAdminClient<T>(
   }
 }
 
+/** A server that runs on a folder. */
+export interface RunningServer {
+  readonly accounts: AdminClient;
+  /** Calls a management endpoint, and throws a StartError if it refuses. */
+  call<T>(method: string, target: string): Promise<T>;
+}
+
+/** For what exists only while a server runs. Every refusal is a StartError. */
+export async function withRunningServer<T>(location: string, work: (server: RunningServer) => Promise<T>): Promise<T> {
+  const admin = findAdminFile(location);
+  if (!admin || !(await isRunning(admin))) throw new StartError(`No server runs on ${location}.`);
+  const call: RunningServer['call'] = (method, target) => callServer(admin, method, target);
+  return work({ accounts: serverClient(admin), call });
+}
+
 function findAdminFile(location: string): AdminFile | undefined {
   if (readSupportedFormat(location) === undefined) {
     throw new StartError(
@@ -76,30 +91,35 @@ function serverClient(admin: AdminFile): AdminClient {
   return {
     origins: admin.origins,
     async list(withKeys) {
-      const { accounts } = await callServer<{ accounts: ListedAccount[] }>(admin, 'GET', withKeys ? '?keys=true' : '');
+      const { accounts } = await callServer<{ accounts: ListedAccount[] }>(
+        admin,
+        'GET',
+        `${PATH}${withKeys ? '?keys=true' : ''}`,
+      );
       return accounts;
     },
-    add: (name, keys) => callServer(admin, 'POST', '', { name, keys }),
-    remove: (name, withData) => callServer(admin, 'DELETE', `?name=${encodeURIComponent(name)}&withData=${withData}`),
-    rotateKey: (name, which) => callServer(admin, 'POST', '/rotate-key', { name, which }),
-    set: (name, settings) => callServer(admin, 'POST', '/settings', { name, ...settings }),
+    add: (name, keys) => callServer(admin, 'POST', PATH, { name, keys }),
+    remove: (name, withData) =>
+      callServer(admin, 'DELETE', `${PATH}?name=${encodeURIComponent(name)}&withData=${withData}`),
+    rotateKey: (name, which) => callServer(admin, 'POST', `${PATH}/rotate-key`, { name, which }),
+    set: (name, settings) => callServer(admin, 'POST', `${PATH}/settings`, { name, ...settings }),
   };
 }
 
 /** The file of a killed server names a port that is closed, or that another process has taken. */
 async function isRunning(admin: AdminFile): Promise<boolean> {
   try {
-    const { status } = await sendRequest(admin, 'GET', '');
+    const { status } = await sendRequest(admin, 'GET', PATH);
     return status === 200 || status === 403 || status >= 500;
   } catch {
     return false;
   }
 }
 
-async function callServer<T>(admin: AdminFile, method: string, path: string, value?: object): Promise<T> {
+async function callServer<T>(admin: AdminFile, method: string, target: string, value?: object): Promise<T> {
   let answer: { status: number; body: string };
   try {
-    answer = await sendRequest(admin, method, path, value);
+    answer = await sendRequest(admin, method, target, value);
   } catch (error) {
     throw new StartError(`The server at ${admin.url} gave no answer (${(error as Error).message}).`);
   }
@@ -115,9 +135,9 @@ function errorMessage(body: string): string | undefined {
   }
 }
 
-async function sendRequest(admin: AdminFile, method: string, path: string, value?: object) {
+async function sendRequest(admin: AdminFile, method: string, target: string, value?: object) {
   const body = value && JSON.stringify(value);
-  const url = new URL(`${PATH}${path}`, admin.url);
+  const url = new URL(target, admin.url);
   const headers = {
     Authorization: `Bearer ${admin.token}`,
     ...(body !== undefined && { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(body) }),

@@ -80,7 +80,7 @@ function listeningLines(at: ListenAddress): readonly string[] {
   return [`Azurite ${serviceTitle(at.service)} service is successfully listening at ${origin(at)}`];
 }
 
-const SERVICE_FLAG = /^--(blob|queue|table|file)(?:host|port|keepalivetimeout)$/;
+const SERVICE_FLAG = /^--(blob|queue|table|file|smb)(?:host|port|keepalivetimeout)$/;
 
 /** Tools that start the emulator give the flags of all services, even if only one is started. */
 function withoutOtherServices(words: readonly string[], service: ServiceName): { kept: string[]; ignored: string[] } {

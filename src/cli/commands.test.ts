@@ -4,6 +4,37 @@ import { helpText, parseCommand } from './start-flags.ts';
 
 const common = { location: 'holdfast-data', json: false };
 
+describe('holdfast handles', () => {
+  const parse = (line: string) => parseCommand(['handles', ...line.split(' ')]);
+
+  it('lists and closes', () => {
+    const all = { ...common, account: undefined };
+    const lines: [line: string, handles: object][] = [
+      ['list', { ...all, action: 'list', place: undefined }],
+      ['list team -a mine', { ...all, account: 'mine', action: 'list', place: { share: 'team', path: '' } }],
+      [
+        'close team/a/b --id 7',
+        {
+          ...{ ...all, action: 'close', place: { share: 'team', path: 'a/b' } },
+          closes: { id: '7', isRecursive: false },
+        },
+      ],
+      [
+        'close team --all --recursive',
+        { ...all, action: 'close', place: { share: 'team', path: '' }, closes: { id: '*', isRecursive: true } },
+      ],
+    ];
+    for (const [line, handles] of lines) expect(parse(line)).toEqual({ command: 'handles', handles });
+  });
+
+  it.each(['open', 'list a b', 'list --all', 'close --all', 'close a', 'close a --all --id 1'])(
+    'refuses %s',
+    (line) => {
+      expect(() => parse(line)).toThrow(StartError);
+    },
+  );
+});
+
 describe('holdfast account', () => {
   const lines: [line: string, account: object][] = [
     ['list', { ...common, action: 'list', showKeys: false }],

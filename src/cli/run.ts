@@ -27,6 +27,7 @@ async function run(flavour: CliFlavour, version: () => string): Promise<void> {
   else if (command.command === 'account') console.log(await (await import('./account.ts')).runAccount(command.account));
   else if (command.command === 'sas') console.log(await (await import('./sas.ts')).runSas(command.sas));
   else if (command.command === 'clock') console.log(await (await import('./clock.ts')).runClock(command.clock));
+  else if (command.command === 'handles') console.log(await (await import('./handles.ts')).runHandles(command.handles));
   else {
     if (warning) console.error(`${flavour.name}: ${warning}`);
     await serve(flavour, { ...command, version: version() });

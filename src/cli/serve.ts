@@ -37,6 +37,7 @@ export async function serve(flavour: CliFlavour, serveOptions: ServeOptions): Pr
     const served = services
       .filter((service) => serviceUrl(server, service) !== '')
       .map((service) => `  ${`${service} service`.padEnd(19)}${serviceUrl(server, service)}\n`);
+    if (server.smbUrl) served.push(`  ${'SMB'.padEnd(19)}${server.smbUrl}\n`);
     print(`Holdfast ${version}
 ${served.join('')}  data               ${describeDataLocation(config)}
   connection string  ${server.connectionString || 'none: holdfast account add <name> makes an account'}`);

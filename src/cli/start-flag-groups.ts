@@ -44,6 +44,10 @@ const addressFlags = {
   queueKeepAliveTimeout: keepAliveFlag,
   tableKeepAliveTimeout: keepAliveFlag,
   fileKeepAliveTimeout: keepAliveFlag,
+  smbHost: { type: 'string', value: 'host', help: 'address that SMB, the other way to files, listens on (127.0.0.1)' },
+  smbPort: { type: 'string', value: 'port', help: 'port of SMB (10445; 0 picks a free one)' },
+  'no-smb': { type: 'boolean', help: 'do not serve SMB' },
+  'smb-require-encryption': { type: 'boolean', help: 'refuse SMB clients that do not encrypt' },
   'body-memory': { type: 'string', value: 'MB', help: 'bodies on their way in memory (an eighth of it, at most 512)' },
 } as const satisfies Flags;
 

@@ -16,6 +16,7 @@ import { type AccountCommand, account } from './account-flags.ts';
 import { type Flags, formatFlags, parseArguments, suggestion, type Values } from './arguments.ts';
 import { check } from './check-flags.ts';
 import { type ClockCommand, clock } from './clock-flags.ts';
+import { type HandlesCommand, handles } from './handles-flags.ts';
 import { type ImportCommand, imports } from './import-flags.ts';
 import { type SasCommand, sas } from './sas-flags.ts';
 import { flagGroups, flags } from './start-flag-groups.ts';
@@ -28,11 +29,12 @@ export type Command =
   | { readonly command: 'account'; readonly account: AccountCommand }
   | { readonly command: 'sas'; readonly sas: SasCommand }
   | { readonly command: 'clock'; readonly clock: ClockCommand }
+  | { readonly command: 'handles'; readonly handles: HandlesCommand }
   | { readonly command: 'help'; readonly topic?: string | undefined }
   | { readonly command: 'version' };
 
 type FlagName = keyof typeof flags;
-const commands = ['start', 'check', 'import', 'account', 'sas', 'clock', 'help', 'version'] as const;
+const commands = ['start', 'check', 'import', 'account', 'sas', 'clock', 'handles', 'help', 'version'] as const;
 
 export function parseCommand(words: readonly string[], env: NodeJS.ProcessEnv = {}): Command {
   const [first] = words;
@@ -49,12 +51,14 @@ export function parseCommand(words: readonly string[], env: NodeJS.ProcessEnv = 
     command === 'account' ||
     command === 'sas' ||
     command === 'clock' ||
+    command === 'handles' ||
     command === 'import'
   ) {
     if (rest.some((word) => word === '--help' || word === '-h')) return { command: 'help', topic: command };
     if (command === 'check') return { command, where: check.parse(parseArguments(rest, check.flags), env) };
     if (command === 'account') return { command, account: account.parse(parseArguments(rest, account.flags), env) };
     if (command === 'import') return { command, import: imports.parse(parseArguments(rest, imports.flags), env) };
+    if (command === 'handles') return { command, handles: handles.parse(parseArguments(rest, handles.flags), env) };
     if (command === 'sas') return { command, sas: sas.parse(parseArguments(rest, sas.flags), env) };
     return { command, clock: clock.parse(parseArguments(rest, clock.flags), env) };
   }
@@ -71,6 +75,7 @@ export function helpText(topic?: string): string {
   if (topic === 'account') return topicHelp(account);
   if (topic === 'sas') return topicHelp(sas);
   if (topic === 'clock') return topicHelp(clock);
+  if (topic === 'handles') return topicHelp(handles);
   if (topic === 'import') return topicHelp(imports);
   return `Usage:
 ${formatUsage([
@@ -80,7 +85,8 @@ ${formatUsage([
   ...account.usage,
   ...sas.usage,
   ...clock.usage,
-  ['help [check | import | account | sas | clock]', 'the flags of these'],
+  ...handles.usage.slice(0, 2),
+  ['help [check | import | account | sas | clock | handles]', 'the flags of these'],
   ['version', 'print the version'],
 ])}
 
@@ -127,6 +133,10 @@ function startOptions(values: StartValues, env: NodeJS.ProcessEnv): StartOptions
     ...(url !== undefined && { partition: url }),
     ...(values.extents !== undefined && { extents: values.extents }),
     ...Object.assign({}, ...serviceNames.map((service) => serviceOptions(service, values))),
+    ...(values.smbHost !== undefined && { smbHost: values.smbHost }),
+    ...(values.smbPort !== undefined && { smbPort: parseWhole('smbPort', values.smbPort, 65_535) }),
+    ...(values['no-smb'] && { smb: false }),
+    ...(values['smb-require-encryption'] && { smbRequireEncryption: true }),
     ...(env.AZURITE_ACCOUNTS && { accounts: parseAccounts(env.AZURITE_ACCOUNTS) }),
     ...(values['test-clock'] && { testClock: true }),
     ...httpsOption(values),

@@ -35,6 +35,9 @@ export interface WantedUpload {
   readonly mapOffset?: number | undefined;
 }
 
+/** What became of a content with one reference less. At 0 it goes into the deletion queue, unless all of it was one row. */
+export type ReleasedContent = 'kept' | 'queued' | 'removed';
+
 /** One per process. The functions that take a transaction only read and write rows, so they may run again. */
 export interface ContentStore {
   /** Streams the bytes into extents. Fails unless exactly `length` bytes arrive. */
@@ -79,8 +82,7 @@ export interface ContentStore {
   /** Such a content will not be completed: the sweeper removes its pages. */
   discardContent(tx: Transaction, account: AccountId, id: ContentId, kind?: Content['kind']): void;
   increfContent(tx: Transaction, account: AccountId, id: ContentId): Promise<void>;
-  /** At 0 references the content goes into the deletion queue. */
-  decrefContent(tx: Transaction, account: AccountId, id: ContentId): Promise<void>;
+  decrefContent(tx: Transaction, account: AccountId, id: ContentId): Promise<ReleasedContent>;
   /** Whether the content has one reference only: then the references of its chunks can be transferred. */
   isUnshared(at: Snapshot, account: AccountId, id: ContentId): Promise<boolean>;
   /** Removes the content; the references of its chunks belong to another one from now on. Running reads still find its pages. */

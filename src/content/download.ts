@@ -14,6 +14,8 @@ import {
   type MemoryRange,
   planPage,
   type ReadPage,
+  type ReadRange,
+  rangesOfOneRead,
   smallRangesFrom,
   totalBytes,
 } from './read-plan.ts';
@@ -70,6 +72,10 @@ export class ContentDownload implements ContentRead {
     to: number,
   ): Promise<{ readonly isComplete: boolean }> {
     if (from >= to) return { isComplete: true };
+    if (map.first && (gen === undefined || map.first.born <= gen) && to <= map.first.bytes.length) {
+      this.inMemory = map.first.bytes.subarray(from, to);
+      return { isComplete: true };
+    }
     const { mapPagesMax } = this.context;
     const page = await planRanges(at, account, map, gen, from, to, mapPagesMax);
     const isComplete = page.end >= to;
@@ -183,6 +189,12 @@ class RangeReader {
     const range = ranges.shift();
     if (!range) return undefined;
     if (isInMemory(range)) return this.#fromMemory(range);
+    const run = rangesOfOneRead(range, ranges);
+    if (run.length > 1) {
+      ranges.splice(0, run.length - 1);
+      this.#addBuffered(totalBytes(run));
+      return this.#readOnce(range, run);
+    }
     const small = smallRangesFrom(range, ranges);
     if (small.length > 1) {
       ranges.splice(0, small.length - 1);
@@ -228,6 +240,14 @@ class RangeReader {
     }
     this.#addBuffered(totalBytes(small));
     return joinInMemory(small);
+  }
+
+  /** @param run of the chunk of `first`, and what is in memory between its ranges */
+  async #readOnce({ name, place, from }: ChunkReadRange, run: readonly ReadRange[]): Promise<Buffer> {
+    const bytes = await this.#context.extents.read(name, place, from, run.at(-1)!.to);
+    return Buffer.concat(
+      run.map((each) => (isInMemory(each) ? bytesOf(each) : bytes.subarray(each.from - from, each.to - from))),
+    );
   }
 
   #read(range: ChunkReadRange): Promise<Buffer> {

@@ -5,6 +5,7 @@
 import assert from 'node:assert';
 import { type Key, keyAfter } from '../partition/keys.ts';
 import type { Snapshot, Transaction } from '../partition/partition.ts';
+import type { ReleasedContent } from './content.ts';
 import { changeRefcounts } from './refcounts.ts';
 import {
   type ChunkRef,
@@ -105,14 +106,21 @@ export async function increfContent(tx: Transaction, account: bigint, id: Conten
   tx.put(contentKey(account, id), encodeContent({ ...content, refs: content.refs + 1 }));
 }
 
-export async function decrefContent(tx: Transaction, account: bigint, id: ContentId): Promise<void> {
+export async function decrefContent(tx: Transaction, account: bigint, id: ContentId): Promise<ReleasedContent> {
   const content = await readContent(tx, account, id);
   const refs = content.refs - 1;
   if (refs > 0) {
     tx.put(contentKey(account, id), encodeContent({ ...content, refs }));
-    return;
+    return 'kept';
+  }
+  // Held generations, of snapshots and long reads, have rows that the sweeper removes.
+  if (content.kind === 'ranges' && content.first && content.newest === 0) {
+    // It has no pages that the sweeper would have to remove, and its readers have its bytes.
+    tx.remove(contentKey(account, id));
+    return 'removed';
   }
   queueDeletion(tx, account, id, 'counted', content.kind);
+  return 'queued';
 }
 
 export async function isUnshared(at: Snapshot, account: bigint, id: ContentId): Promise<boolean> {

@@ -70,5 +70,32 @@ export function smallRangesFrom<Range extends ReadRange>(first: Range, rest: rea
   return small;
 }
 
+/**
+ * This range and those after it that one read serves: of the same chunk, one behind the other within four checksum blocks, and what is in memory
+ * between them. Each would read a block of its own otherwise, for perhaps 512 bytes.
+ */
+export function rangesOfOneRead(first: ChunkReadRange, rest: readonly ReadRange[]): readonly ReadRange[] {
+  const run: ReadRange[] = [first];
+  let [bytes, last, count] = [first.to - first.from, first, 1];
+  for (const range of rest) {
+    bytes += range.to - range.from;
+    if (bytes > ONE_READ_BYTES_MAX) break;
+    if (isInMemory(range)) {
+      if (range.to - range.from > CHECKSUM_BLOCK_BYTES) break;
+    } else {
+      if (!isSameChunk(range, first) || range.from < last.to || range.to - first.from > ONE_READ_BYTES_MAX) break;
+      last = range;
+      count = run.length + 1;
+    }
+    run.push(range);
+  }
+  return run.slice(0, count);
+}
+
+const ONE_READ_BYTES_MAX = 4 * CHECKSUM_BLOCK_BYTES;
+
+const isSameChunk = (one: ChunkReadRange, { name }: ChunkReadRange): boolean =>
+  one.name.number === name.number && one.name.epoch === name.epoch && one.name.account === name.account;
+
 export const totalBytes = (ranges: readonly ReadRange[]): number =>
   ranges.reduce((sum, { from, to }) => sum + to - from, 0);

@@ -30,17 +30,18 @@ export async function changeRefcounts(
 
 /** Changes of several rows that name the same chunks: only the sums are written. */
 export class RefcountChanges {
-  readonly #changes = new Map<string, { readonly chunk: ChunkId; change: number }>();
+  private readonly changes = new Map<string, { readonly chunk: ChunkId; change: number }>();
 
   add(chunk: ChunkId, by: number): void {
     const name = formatId(chunk);
-    const known = this.#changes.get(name);
+    const known = this.changes.get(name);
     if (known) known.change += by;
-    else this.#changes.set(name, { chunk, change: by });
+    else this.changes.set(name, { chunk, change: by });
   }
 
   async apply(tx: Transaction, account: bigint): Promise<void> {
-    const changes = [...this.#changes.values()].filter(({ change }) => change !== 0);
+    if (this.changes.size === 0) return;
+    const changes = [...this.changes.values()].filter(({ change }) => change !== 0);
     const rows = await tx.getMany(changes.map(({ chunk }) => chunkKey(account, chunk)));
     for (const [i, { chunk, change }] of changes.entries()) {
       const row = rows[i];

@@ -2,7 +2,7 @@
 import type { ChunkLocation, ChunkName } from '../extents/extents.ts';
 import { decodeKey, encodeKey, type Key, keysUnder, type Range } from '../partition/keys.ts';
 import type { Row, Timestamp } from '../partition/partition.ts';
-import { decodeValue, encodeValue } from '../partition/values.ts';
+import { decodeBytes, decodeValue, encodeBytes, encodeValue } from '../partition/values.ts';
 
 export type AccountId = bigint;
 
@@ -77,6 +77,21 @@ export interface RangeMapState {
   readonly lastVoid: number;
   /** No record names the current state any more, only held generations are left. */
   readonly isEnded?: true;
+  /** Of a content in a group: the generation in which the current state ended; only generations before it see the content. */
+  readonly endedIn?: number;
+  /** The number of a group of contents whose generations are held together: ranges/groups.ts. */
+  readonly group?: string;
+  /** The first generation of the group that can see the content. */
+  readonly since?: number;
+  /** Undefined: the bytes are in map pages. */
+  readonly first?: FirstBytes | undefined;
+}
+
+/** The bytes of a content that has had one short write, from byte 0 on. They are in its row until the next change: ranges/first-bytes.ts. */
+export interface FirstBytes {
+  /** The generation of the write. */
+  readonly born: number;
+  readonly bytes: Buffer;
 }
 
 /** Everything from `from` to before `to` that was written before this void is zeros, for its generation and later ones. */
@@ -158,8 +173,22 @@ export function parseId(text: string): Id {
 }
 export const chunkName = (account: AccountId, { epoch, number }: ChunkId): ChunkName => ({ account, epoch, number });
 
-export const encodeContent = (content: Content): Buffer => encodeValue(content);
-export const decodeContent = (row: Row): Content => decodeValue<Content>(row);
+/** JSON, and after a line feed the first bytes. */
+export function encodeContent(content: Content): Buffer {
+  if (content.kind === 'list' || !content.first) return encodeValue(content);
+  const { born, bytes } = content.first;
+  return encodeBytes(Buffer.from(`${JSON.stringify({ ...content, first: { born } })}\n`), bytes);
+}
+
+export function decodeContent(row: Row): Content {
+  const value = decodeBytes(row);
+  const end = value.indexOf(LINE_FEED);
+  if (end < 0) return decodeValue<Content>(row);
+  const content = JSON.parse(value.toString('utf8', 0, end)) as RangesContent & { first: Omit<FirstBytes, 'bytes'> };
+  return { ...content, first: { born: content.first.born, bytes: value.subarray(end + 1) } };
+}
+
+const LINE_FEED = 0x0a;
 export const encodeChunk = (chunk: Chunk): Buffer => encodeValue(chunk);
 export const decodeChunk = (row: Row): Chunk => decodeValue<Chunk>(row);
 

@@ -1,6 +1,18 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { decodeKey, encodeKey, keyAfter, keyPrefix, keysUnder, type Part, prefixEnd } from './keys.ts';
+import {
+  decodeKey,
+  encodeKey,
+  isVolatile,
+  keyAfter,
+  keyPrefix,
+  keysUnder,
+  type Part,
+  prefixEnd,
+  splitAtVolatile,
+  volatileKey,
+  volatileKeysUnder,
+} from './keys.ts';
 
 /** Any UTF-16 units at all: lone surrogates and zeros are names too. */
 const aUnit = fc.oneof(
@@ -44,6 +56,31 @@ describe('Keys', () => {
     fc.assert(
       fc.property(aTuple, (tuple) => {
         expect(decodeKey(encodeKey(tuple))).toEqual(tuple);
+      }),
+    );
+  });
+
+  it('of a range are split where the volatile ones begin', () => {
+    const [logged, held, first] = [encodeKey(['z']), volatileKey(['a']), volatileKey([])];
+    expect(splitAtVolatile({ from: logged, to: held })).toEqual([
+      { from: logged, to: first },
+      { from: first, to: held },
+    ]);
+    for (const range of [keysUnder(['a']), volatileKeysUnder(['a']), { from: logged, to: first }])
+      expect(splitAtVolatile(range)).toEqual([range]);
+    expect(splitAtVolatile({ from: held, to: logged })).toEqual([]);
+  });
+
+  it('of volatile rows are after all others, and decode to their tuples', () => {
+    fc.assert(
+      fc.property(aTuple, aTuple, (tuple, other) => {
+        const key = volatileKey(tuple);
+        expect(decodeKey(key)).toEqual(tuple);
+        expect([isVolatile(key), isVolatile(encodeKey(other))]).toEqual([true, false]);
+        expect(key > prefixEnd(encodeKey(other))).toBe(other.length > 0);
+        const { from, to } = volatileKeysUnder(tuple);
+        const below = volatileKey([...tuple, ...other]);
+        expect(from <= below && below < to).toBe(true);
       }),
     );
   });

@@ -18,6 +18,8 @@ export type Part = string | number | bigint | Uint8Array;
 const BYTES = '\x01';
 const STRING = '\x02';
 const NUMBER = '\x03';
+// Before all parts, not a part: volatile keys are a key space of their own, after all other keys.
+const VOLATILE = '\x04';
 const END = '\x00';
 // biome-ignore lint/suspicious/noControlCharactersInRegex: a name may hold any character
 const PLAIN = /^[\x01-\x7f]*$/;
@@ -32,9 +34,34 @@ export function encodeKey(parts: readonly Part[]): Key {
   return key as Key;
 }
 
+/** A key whose row takes part in commits, checks and snapshots like any other, and is never on disk: it is gone with the process that owns it. */
+export function volatileKey(parts: readonly Part[]): Key {
+  return (VOLATILE + encodeKey(parts)) as Key;
+}
+
+const FIRST_VOLATILE = VOLATILE as Key;
+
+export function isVolatile(key: Key): boolean {
+  return key.charCodeAt(0) === VOLATILE.charCodeAt(0);
+}
+
+export function reachesVolatile({ to }: Range): boolean {
+  return to > FIRST_VOLATILE;
+}
+
+/** The parts of the range before and within the volatile keys, in this order; none is empty. */
+export function splitAtVolatile(range: Range): Range[] {
+  if (range.from >= range.to) return [];
+  if (range.from >= FIRST_VOLATILE || !reachesVolatile(range)) return [range];
+  return [
+    { from: range.from, to: FIRST_VOLATILE },
+    { from: FIRST_VOLATILE, to: range.to },
+  ];
+}
+
 export function decodeKey(key: Key): (string | bigint | Uint8Array)[] {
   const parts: (string | bigint | Uint8Array)[] = [];
-  for (let at = 0; at < key.length; ) {
+  for (let at = isVolatile(key) ? 1 : 0; at < key.length; ) {
     const type = key[at++];
     if (type === NUMBER) {
       parts.push(Buffer.from(key.slice(at, at + 8), 'latin1').readBigUInt64BE());
@@ -57,6 +84,11 @@ export function decodeKeySuffix(key: Key, prefix: Key): string {
 /** All keys that start with these parts. */
 export function keysUnder(parts: readonly Part[]): Range {
   const from = encodeKey(parts);
+  return { from, to: prefixEnd(from) };
+}
+
+export function volatileKeysUnder(parts: readonly Part[]): Range {
+  const from = volatileKey(parts);
   return { from, to: prefixEnd(from) };
 }
 

@@ -58,13 +58,15 @@ export interface Transaction extends Snapshot {
   readonly timestamp: Timestamp;
   /** A scan that the commit does not validate: only a hint. */
   scanUnchecked(range: Range, options: ScanOptions): Promise<Row[]>;
-  /** Validates a row of `scanUnchecked`, as if it had been read by `get`. */
+  /** As `getMany`, and like `scanUnchecked` only a hint. */
+  getUnchecked(keys: readonly Key[]): Promise<(Row | undefined)[]>;
+  /** Validates a row that was read unchecked, as if it had been read by `get`. */
   addReadCheck(row: Pick<Row, 'key' | 'version'>): void;
   put(key: Key, value: Uint8Array): void;
   remove(key: Key): void;
   /**
    * Adds to a counter; see `decodeCounter`. Adds conflict with nothing, so no transaction may depend on their sum: `get` and `scan`
-   * of a key that this commit adds to throw, and `scanUnchecked` leaves it out. An add after a put or a removal of the key in the
+   * of a key that this commit adds to throw, and unchecked reads leave the adds out. An add after a put or a removal of the key in the
    * same transaction starts from there; a put or a removal after an add replaces it.
    */
   add(key: Key, n: bigint): void;

@@ -90,6 +90,15 @@ export class TransactionView implements Transaction {
     return (await this.merge(range, options, known)).rows;
   }
 
+  async getUnchecked(keys: readonly Key[]): Promise<(Row | undefined)[]> {
+    const buffered = keys.map((key) => {
+      const write = this.writes.get(key) ?? this.batchWrites.get(key);
+      return write && isCommutative(write) ? undefined : write && this.bufferedAt(key);
+    });
+    const rows = await this.snapshot.getMany(keys);
+    return rows.map((row, i) => (buffered[i] ? rowFrom(buffered[i]) : row));
+  }
+
   addReadCheck({ key, version }: Pick<Row, 'key' | 'version'>): void {
     if (!this.bufferedAt(key)) this.checks.push({ key, version });
   }

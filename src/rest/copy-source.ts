@@ -8,6 +8,7 @@ import { parseSnapshot } from '../services/blob/snapshots.ts';
 import { parseIfTags } from '../services/blob/tags.ts';
 import type { CopySource, SourceService } from '../services/common/copy-sources.ts';
 import { StorageError } from '../services/common/errors.ts';
+import { parseShareSnapshot } from '../services/file/snapshot-rows.ts';
 import { parseBlobPath, type SizeLimits, sizeLimitOf } from './blob/params.ts';
 import { parseFilePath } from './file/params.ts';
 import { notImplemented, type Operation, type Reader, type Request } from './operation.ts';
@@ -115,11 +116,13 @@ export const copySource = (reads: CopySourceReads): Reader<CopySource> =>
 
 function localSource({ url, service, container, item, rawQuery }: CopySourceAddress): CopySource {
   const query = parseQuery(rawQuery);
-  for (const name of ['versionid', 'sharesnapshot'])
-    if (query[name] !== undefined)
-      throw notImplemented(`Copying from a ${name} is not implemented by this server yet.`);
-  const snapshot = service === 'file' || query.snapshot === undefined ? undefined : parseSnapshot(query.snapshot);
-  return { url: withoutSignature(url), service, container, item, snapshot };
+  if (query.versionid !== undefined)
+    throw notImplemented('Copying from a versionid is not implemented by this server yet.');
+  const snapshot =
+    service === 'file'
+      ? query.sharesnapshot && parseShareSnapshot(query.sharesnapshot)
+      : query.snapshot && parseSnapshot(query.snapshot);
+  return { url: withoutSignature(url), service, container, item, snapshot: snapshot || undefined };
 }
 
 /** The query of a signed URL, of Azure or another service, is as secret as a key; of it only the snapshot is left. */
@@ -129,7 +132,7 @@ function withoutSignature(url: string): string {
   // One part at a time: over the whole query the expression would take the square of its length.
   const parts = url.slice(question + 1).split('&');
   if (!parts.some((part) => /^[^=]*sig(?:nature)?=/i.test(part))) return url;
-  const snapshot = parts.find((part) => /^snapshot=/i.test(part));
+  const snapshot = parts.find((part) => /^(?:share)?snapshot=/i.test(part));
   return `${url.slice(0, question)}${snapshot === undefined ? '' : `?${snapshot}`}`;
 }
 

@@ -1,4 +1,6 @@
 /** Rows of the operation tables, and the operations that they are compiled into at start-up. */
+
+import type { SmbAccess } from '../rules/file/share-mode.ts';
 import { commonErrors, type Details, errorFactory, StorageError } from '../services/common/errors.ts';
 import type { CopySourceAddress, CopySourceReads, RemoteAddress } from './copy-source.ts';
 import type { Reply } from './reply.ts';
@@ -124,8 +126,12 @@ interface OperationRow<Context, Row extends Readers, Output> extends RouteDescri
   readonly anonymous?: boolean;
   /** The condition headers that the operation honours. */
   readonly conditions?: readonly ConditionHeader[];
+  /** The answer has the ETag of the resource that was read or written. */
+  readonly returnsETag?: boolean;
   /** Reads from x-ms-copy-source. */
   readonly readsCopySource?: CopySourceReads;
+  /** Of an operation on a file or directory: what it counts as beside handles that SMB has open. Its service checks that. */
+  readonly smbAccess?: SmbAccess;
   /** The end-to-end test that covers the operation. */
   readonly test: string;
   /**
@@ -159,9 +165,13 @@ export interface Operation<Context> extends RouteDescription {
   readonly resourceType?: ResourceType;
   readonly anonymous: boolean;
   readonly conditions: readonly ConditionHeader[];
+  readonly returnsETag: boolean;
+  /** Honours x-ms-lease-id. */
+  readonly takesLeaseId: boolean;
   readonly unsupported: readonly string[];
   readonly unsupportedUnlessLenient: readonly string[];
   readonly readsCopySource: CopySourceReads | undefined;
+  readonly smbAccess: SmbAccess | undefined;
   readonly test: string | undefined;
   readonly body: BodyReader<unknown> | undefined;
   /** Reads everything but the body. Lenient: `unsupportedUnlessLenient` is ignored. */
@@ -186,9 +196,12 @@ export function operationOn<Context>() {
       permission: row.permission,
       anonymous: row.anonymous ?? true,
       conditions: row.conditions ?? [],
+      returnsETag: row.returnsETag ?? false,
+      takesLeaseId: 'leaseId' in row.input,
       unsupported: row.unsupported ?? [],
       unsupportedUnlessLenient: row.unsupportedUnlessLenient ?? [],
       readsCopySource: row.readsCopySource,
+      smbAccess: row.smbAccess,
       test: row.test,
       body,
       read: rejectUnsupported(row, compileReaders(row.input, body)),
@@ -210,9 +223,12 @@ const NEVER_RUN = {
   permission: 'any',
   anonymous: false,
   conditions: [],
+  returnsETag: false,
+  takesLeaseId: false,
   unsupported: [],
   unsupportedUnlessLenient: [],
   readsCopySource: undefined,
+  smbAccess: undefined,
   body: undefined,
   readBody: neverRun,
   precheck: undefined,

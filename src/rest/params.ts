@@ -153,10 +153,21 @@ export const conditions: Reader<Conditions> = reader((request) => {
 
 /** For operations that honour no conditions: ignoring one would be worse than refusing it. */
 export const rejectConditions: Reader<void> = reader(({ headers }) => {
-  for (const name of ['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since']) {
-    if (headers[name] !== undefined) throw fail('ConditionHeadersNotSupported', { HeaderName: name });
-  }
+  rejectHeaders(headers, CONDITION_HEADERS);
 });
+
+/** The same of the conditions on the source of a copy. */
+export const rejectSourceConditions: Reader<void> = reader(({ headers }) => {
+  rejectHeaders(headers, SOURCE_CONDITION_HEADERS);
+});
+
+const CONDITION_HEADERS = ['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since'];
+const SOURCE_CONDITION_HEADERS = CONDITION_HEADERS.map((name) => `x-ms-source-${name}`);
+
+function rejectHeaders(headers: Request['headers'], names: readonly string[]): void {
+  for (const name of names)
+    if (headers[name] !== undefined) throw fail('ConditionHeadersNotSupported', { HeaderName: name });
+}
 
 /** Containers honour the dates only. */
 export const dateConditions: Reader<Conditions> = reader(parseDateConditions);

@@ -35,6 +35,9 @@ export function streamedXmlReply(status: number, pieces: StreamedDocument): Repl
   return { status, headers: { 'Content-Type': 'application/xml', ...coding }, body };
 }
 
+/** Headers that a row adds to, one by one. */
+export type ReplyHeaders = Record<string, string | number | undefined>;
+
 /** ETag and Last-Modified, and more. A property after a spread costs ten times as much as one before it. */
 export function validatorHeaders<More extends object>(
   found: { readonly etag: string; readonly modified: bigint },

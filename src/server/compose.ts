@@ -4,6 +4,7 @@ import { hostname } from 'node:os';
 import type { Log } from '../base/log.ts';
 import { standardOutput } from '../base/log-output.ts';
 import { accountEndpoints } from '../rest/admin/account-endpoints.ts';
+import { handleEndpoints } from '../rest/admin/handle-endpoints.ts';
 import { certificateEndpoint } from '../rest/admin/management-endpoints.ts';
 import { metricsEndpoint } from '../rest/admin/metrics-endpoint.ts';
 import { testEndpoints } from '../rest/admin/test-endpoints.ts';
@@ -16,9 +17,10 @@ import type { KnownAccount } from '../services/accounts/accounts.ts';
 import type { ServiceName } from '../services/common/names.ts';
 import { getCorsRules, getDefaultVersion } from '../services/common/service-properties.ts';
 import type { Storage } from '../services/common/storage.ts';
+import { SmbServer } from '../smb/server.ts';
 import { removeAdminFile, writeAdminFile } from './admin-file.ts';
 import { CannotListen, type Config, describeDataLocation, developmentAccount, type Endpoint } from './config.ts';
-import { formatConnectionString, formatOrigin, type Origins } from './endpoints.ts';
+import { formatConnectionString, formatOrigin, formatSmbUrl, type Origins } from './endpoints.ts';
 import { ServerMetrics } from './metrics.ts';
 import { defaultConnectionsMax } from './open-files.ts';
 import type { OwnedPartition } from './open-partition.ts';
@@ -87,8 +89,11 @@ class ComposedServer {
   /** Undefined for a shared store, which commands open without this process. */
   private readonly adminFolder: string | undefined;
   private readonly listeners: readonly Listener[];
+  /** Undefined: SMB is not served. */
+  private readonly smb: SmbServer | undefined;
   /** Where the services listen: complete once `listen` has resolved. */
   private origins: Origins = {};
+  private smbUrl = '';
   /** Set by the first stop: from then on the server is not ready. */
   private stopped: Promise<void> | undefined;
 
@@ -99,27 +104,47 @@ class ComposedServer {
     this.metrics = new ServerMetrics(storage);
     this.adminFolder = config.shared ? undefined : config.location;
     this.listeners = this.createListeners();
+    this.smb = this.createSmbServer();
   }
 
   /** Closes everything if one of the services cannot listen. */
   async listen(): Promise<void> {
-    const { certificate, storage, log } = this.parts;
+    const { certificate, config } = this.parts;
     for (const { endpoint, rest } of this.listeners) {
       const { service, host, port } = endpoint;
-      try {
+      await this.listenOrEnd(endpoint, endpoint.isOptional ?? false, async () => {
         const origin = formatOrigin(certificate ? 'https' : 'http', host, await rest.listen(port, host));
         this.origins = { ...this.origins, [service]: origin };
-      } catch (error) {
-        if (endpoint.isOptional && (error as NodeJS.ErrnoException).code === 'EADDRINUSE') {
-          log.warn(`Port ${port} is taken: the ${service} service is not served. --${service}Port names another port.`);
-          continue;
-        }
-        await Promise.all(this.listeners.map((listener) => listener.rest.close(0)));
-        await storage.closeStorage();
-        throw new CannotListen(endpoint, error as NodeJS.ErrnoException);
-      }
+      });
+    }
+    if (config.smb && this.smb) {
+      const { host, port, isOptional } = config.smb;
+      await this.listenOrEnd({ service: 'smb', host, port }, isOptional, async () => {
+        this.smbUrl = formatSmbUrl(host, await this.smb!.listen(port, host));
+      });
     }
     this.writeAdminFile();
+  }
+
+  /** An optional endpoint is one on a default port of files or SMB: if another program has that port, the start goes on without it. */
+  private async listenOrEnd(
+    endpoint: CannotListen['endpoint'],
+    isOptional: boolean,
+    listen: () => Promise<void>,
+  ): Promise<void> {
+    const { service, port } = endpoint;
+    try {
+      await listen();
+    } catch (error) {
+      const what = service === 'smb' ? 'SMB' : `the ${service} service`;
+      if (isOptional && (error as NodeJS.ErrnoException).code === 'EADDRINUSE') {
+        this.parts.log.warn(`Port ${port} is taken: ${what} is not served. --${service}Port names another port.`);
+        return;
+      }
+      await Promise.all([...this.listeners.map((listener) => listener.rest.close(0)), this.smb?.close()]);
+      await this.parts.storage.closeStorage();
+      throw new CannotListen(endpoint, error as NodeJS.ErrnoException);
+    }
   }
 
   /** Functions that need no `this`: callers may take the object apart. */
@@ -133,6 +158,7 @@ class ComposedServer {
       queueUrl: serviceUrl('queue'),
       tableUrl: serviceUrl('table'),
       fileUrl: serviceUrl('file'),
+      smbUrl: this.smbUrl,
     };
     log.debug({ ...urls, location: config.inMemory ? 'memory' : describeDataLocation(config) }, 'listening');
     return {
@@ -149,12 +175,27 @@ class ComposedServer {
   private stop(): Promise<void> {
     this.stopped ??= (async () => {
       if (this.adminFolder !== undefined) removeAdminFile(this.adminFolder, this.token);
-      await Promise.all(this.listeners.map(({ rest }) => rest.close()));
+      await Promise.all([...this.listeners.map(({ rest }) => rest.close()), this.smb?.close()]);
       this.metrics.stop();
       await this.parts.storage.closeStorage();
       standardOutput.flush();
     })();
     return this.stopped;
+  }
+
+  private createSmbServer(): SmbServer | undefined {
+    const { config, log, rows, storage } = this.parts;
+    if (!config.smb) return undefined;
+    const smb = new SmbServer({
+      accounts: storage.accounts,
+      storageFor: storage.storageFor,
+      log,
+      metrics: this.metrics.smb,
+      now: rows.date,
+      isEncryptionRequired: config.smb.requiresEncryption,
+    });
+    storage.onOwnerLost(() => smb.dropOpens('the store has lost the open files'));
+    return smb;
   }
 
   private createListeners(): Listener[] {
@@ -173,6 +214,7 @@ class ComposedServer {
       managementEndpoints: {
         ...testEndpoints({ ...this.controls, allowsRemote: config.testClock }),
         ...accountEndpoints({ accounts, token: this.token, onRemoved: sweeper.wake }),
+        ...handleEndpoints({ accounts, token: this.token, storageFor }),
         ...metricsEndpoint({ format: () => this.metrics.format(), allowsRemote: config.remoteMetrics }),
         ...certificateEndpoint(certificate?.authority?.certificate),
       },

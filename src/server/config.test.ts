@@ -24,6 +24,7 @@ describe('Config', () => {
         { service: 'table', host: '127.0.0.1', port: 10_002, keepAliveSeconds: 5 },
         { service: 'file', host: '127.0.0.1', port: 10_003, keepAliveSeconds: 5, isOptional: true },
       ],
+      smb: { host: '127.0.0.1', port: 10_445, isOptional: true, requiresEncryption: false },
       accounts: undefined,
       testClock: false,
       https: undefined,
@@ -50,6 +51,7 @@ describe('Config', () => {
       config.log,
       config.endpoints,
       config.endpoints[0],
+      config.smb,
       accounts,
       accounts?.[0],
       accounts?.[0]?.keys,
@@ -71,6 +73,21 @@ describe('Config', () => {
     expect(isOptional({ filePort: 10_003 })).toBeUndefined();
     expect(isOptional({ services: ['file'] })).toBeUndefined();
     expect(isOptional({ blobPort: 0 })).toBeUndefined();
+  });
+
+  it('serves SMB where it serves files, unless told not to', () => {
+    const usual = { host: '127.0.0.1', port: 10_445, isOptional: true, requiresEncryption: false };
+    expect(resolveConfig().smb).toEqual(usual);
+    expect(
+      resolveConfig({ services: ['file'], smbHost: '::1', smbPort: 10_445, smbRequireEncryption: true }).smb,
+    ).toEqual({
+      ...{ host: '::1', port: 10_445, isOptional: false, requiresEncryption: true },
+    });
+    expect(resolveConfig({ tablePort: 0 }).smb).toEqual({ ...usual, port: 0, isOptional: false });
+    expect(resolveConfig({ smbPort: 0 }).endpoints.map(({ port }) => port)).toEqual([0, 0, 0, 0]);
+    expect(resolveConfig({ smb: false }).smb).toBeUndefined();
+    expect(resolveConfig({ services: ['blob', 'queue', 'table'] }).smb).toBeUndefined();
+    expect(() => resolveConfig({ smbPort: 65_536 })).toThrow('smbPort: 65536 is not a port');
   });
 
   it('serves only the services that are named', () => {

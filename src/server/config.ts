@@ -9,7 +9,15 @@ import { checkOptionNames } from './option-names.ts';
 import type { Account, CertificateFiles, Endpoint, LogFormat, LogLevel, StartOptions } from './public.ts';
 import { StartError } from './public.ts';
 
-export type { Account, CertificateFiles, Endpoint, LogFormat, LogLevel, LogOptions, StartOptions } from './public.ts';
+export type {
+  Account,
+  CertificateFiles,
+  Endpoint,
+  LogFormat,
+  LogLevel,
+  LogOptions,
+  StartOptions,
+} from './public.ts';
 export { CannotListen, StartError } from './public.ts';
 
 /** In the current folder. */
@@ -17,6 +25,15 @@ export const DEFAULT_LOCATION = 'holdfast-data';
 
 export const logLevels = ['silent', 'error', 'warn', 'info', 'debug'] as const satisfies readonly LogLevel[];
 export const logFormats = ['text', 'json'] as const satisfies readonly LogFormat[];
+
+export interface SmbEndpoint {
+  readonly host: string;
+  /** 0: a free one. */
+  readonly port: number;
+  readonly requiresEncryption: boolean;
+  /** The port is the default: if another program has it, the server starts without SMB. */
+  readonly isOptional: boolean;
+}
 
 export interface Config {
   readonly inMemory: boolean;
@@ -26,6 +43,8 @@ export interface Config {
   readonly shared: { readonly partition: string; readonly extents: string } | undefined;
   /** One for each service that is served. */
   readonly endpoints: readonly Endpoint[];
+  /** Undefined: SMB is not served. */
+  readonly smb: SmbEndpoint | undefined;
   /** Undefined: the accounts that are stored. */
   readonly accounts: readonly Account[] | undefined;
   readonly testClock: boolean;
@@ -77,6 +96,7 @@ export function resolveConfig(options: StartOptions = {}): Config {
     location: resolveLocation(options),
     shared,
     endpoints: resolveEndpoints(options),
+    smb: resolveSmb(options),
     accounts: accounts && Object.freeze(accounts.map(freezeAccount)),
     testClock: options.testClock ?? false,
     https: options.https,
@@ -111,21 +131,40 @@ const DEFAULT_PORTS: Readonly<Record<ServiceName, number>> = {
 function resolveEndpoints(options: StartOptions): readonly Endpoint[] {
   const { services = serviceNames } = options;
   if (services.length === 0) throw new StartError('services: at least one is to be served.');
-  // A caller that asks for one free port wants no fixed port to be taken, either.
-  const usesFreePorts = services.some((service) => options[`${service}Port`] === 0);
   const endpoints = serviceNames
     .filter((service) => services.includes(service))
     .map((service): Endpoint => {
-      const port = options[`${service}Port`] ?? (usesFreePorts ? 0 : DEFAULT_PORTS[service]);
-      if (!Number.isInteger(port) || port < 0 || port > 65_535) {
-        throw new StartError(`${service}Port: ${port} is not a port: it is a whole number from 0 to 65535.`);
-      }
+      const port = options[`${service}Port`] ?? (usesFreePorts(options) ? 0 : DEFAULT_PORTS[service]);
+      checkPort(`${service}Port`, port);
       const host = options[`${service}Host`] ?? '127.0.0.1';
       const keepAliveSeconds = options[`${service}KeepAliveSeconds`] ?? 5;
       const isOptional = service === 'file' && port !== 0 && options.filePort === undefined && services.length > 1;
       return Object.freeze({ service, host, port, keepAliveSeconds, ...(isOptional && { isOptional }) });
     });
   return Object.freeze(endpoints);
+}
+
+const DEFAULT_SMB_PORT = 10_445;
+
+/** SMB serves the shares of the File service, so it goes where that goes. */
+function resolveSmb(options: StartOptions): SmbEndpoint | undefined {
+  const { services = serviceNames, smb = true, smbHost: host = '127.0.0.1', smbPort, smbRequireEncryption } = options;
+  if (!smb || !services.includes('file')) return undefined;
+  const port = smbPort ?? (usesFreePorts(options) ? 0 : DEFAULT_SMB_PORT);
+  checkPort('smbPort', port);
+  const isOptional = port !== 0 && smbPort === undefined;
+  return Object.freeze({ host, port, isOptional, requiresEncryption: smbRequireEncryption ?? false });
+}
+
+/** A caller that asks for one free port wants no fixed port to be taken, either. */
+function usesFreePorts(options: StartOptions): boolean {
+  const { services = serviceNames, smbPort } = options;
+  return smbPort === 0 || services.some((service) => options[`${service}Port`] === 0);
+}
+
+function checkPort(option: string, port: number): void {
+  if (Number.isInteger(port) && port >= 0 && port <= 65_535) return;
+  throw new StartError(`${option}: ${port} is not a port: it is a whole number from 0 to 65535.`);
 }
 
 function resolveLocation({ inMemory, partition, location }: StartOptions): string | undefined {

@@ -10,6 +10,10 @@ export function formatOrigin(scheme: 'http' | 'https', host: string, port: numbe
   return `${scheme}://${reachableHost(host)}:${port}`;
 }
 
+export function formatSmbUrl(host: string, port: number): string {
+  return `smb://${reachableHost(host)}:${port}`;
+}
+
 /** A server that listens on all addresses is reached by loopback. */
 function reachableHost(host: string): string {
   if (host === '0.0.0.0' || host === '::') return '127.0.0.1';

@@ -2,6 +2,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { watchedHashers } from '../../test/support/content-store.ts';
 import { silentLog } from '../base/log.ts';
 import { activeEpochs } from '../content/membership/epochs.ts';
+import { ownerKey } from '../content/membership/owner-rows.ts';
 import { epochKey } from '../content/rows.ts';
 import { makeMemoryFiles } from '../extents/memory.ts';
 import { openSlotted } from '../extents/slotted-extents.ts';
@@ -49,6 +50,25 @@ async function newStore() {
 }
 
 describe('A process that shares a store', () => {
+  it('tells those who hold volatile rows of their loss, which its heartbeats notice, and of an eviction', async () => {
+    const store = await newStore();
+    const membership = await openServerMembership(store.options(true));
+    const lost = vi.fn();
+    membership.onOwnerLost(lost);
+    const { owner } = membership.current;
+    const { epoch, version } = owner.claim;
+    await store.partition.transact(ownerKey(epoch), async (tx) => tx.remove(ownerKey(epoch)));
+    await vi.waitFor(() => expect(lost).toHaveBeenCalledTimes(1), 5_000);
+    await vi.waitFor(() => expect(owner.claim.version).not.toBe(version), 5_000);
+    await store.evict(epoch);
+    await vi.waitFor(() => expect(lost).toHaveBeenCalledTimes(2), 5_000);
+    await vi.waitFor(() => expect(membership.current.owner).not.toBe(owner), 5_000);
+    const { epoch: next } = membership.current.owner.claim;
+    await store.partition.transact(ownerKey(next), async (tx) => tx.remove(ownerKey(next)));
+    await vi.waitFor(() => expect(lost).toHaveBeenCalledTimes(3), 5_000);
+    await membership.close();
+  });
+
   it('has a new incarnation after an eviction, and uploads of the old one fail', async () => {
     const store = await newStore();
     const membership = await openServerMembership(store.options(true));

@@ -12,6 +12,7 @@ import { createActiveReads } from '../content/gc/active-reads.ts';
 import { type Collector, startCollector } from '../content/gc/collector.ts';
 import { takeOverEpoch } from '../content/membership/epochs.ts';
 import { joinMembership } from '../content/membership/member.ts';
+import { Owner } from '../content/membership/owner.ts';
 import type { Extents } from '../extents/extents.ts';
 import type { HashPool } from '../hashing/hash-pool.ts';
 import type { Partition } from '../partition/partition.ts';
@@ -39,6 +40,8 @@ export interface ServerMembershipOptions {
 
 export interface Incarnation {
   readonly content: ContentStore;
+  /** Of volatile rows, such as opens of files. */
+  readonly owner: Owner;
   readonly sweeper: Pick<Sweeper, 'wake'>;
   readonly copies: CopyQueue;
   /** Whether the other members have seen a recent heartbeat of this one. */
@@ -66,6 +69,7 @@ class ServerMembership {
   private rejoined: Promise<unknown> = Promise.resolve();
   /** Evicted incarnations whose requests have not all ended. */
   private readonly closings = new Set<Promise<void>>();
+  private readonly lossListeners = new Set<() => void>();
   private isClosing = false;
 
   constructor(options: ServerMembershipOptions) {
@@ -82,6 +86,11 @@ class ServerMembership {
     this.current = await first;
   }
 
+  /** @param listener drops what this process holds by volatile rows: the store has lost them, or they count no more after an eviction */
+  onOwnerLost(listener: () => void): void {
+    this.lossListeners.add(listener);
+  }
+
   async close(): Promise<void> {
     this.isClosing = true;
     await this.rejoined;
@@ -89,11 +98,14 @@ class ServerMembership {
   }
 
   private open(): Promise<Incarnation> {
-    return openIncarnation(this.options, this.heartbeats, () => {
+    const onEvicted = () => {
       this.options.log.warn(
         'the others have declared this process dead: uploads and downloads that were under way fail',
       );
       this.rejoined = this.rejoined.then(() => this.rejoin());
+    };
+    return openIncarnation(this.options, this.heartbeats, onEvicted, () => {
+      for (const listener of this.lossListeners) listener();
     });
   }
 
@@ -123,18 +135,28 @@ async function openIncarnation(
   options: ServerMembershipOptions,
   heartbeats: FailureLog,
   onEvicted: () => void,
+  onOwnerLost: () => void,
 ): Promise<Incarnation> {
   const { partition, hashers, accounts, log, isShared, remote } = options;
   const opened = new CloseStack();
   try {
     let onHeartbeat = () => {};
-    const member = await acquireEpoch(options, heartbeats, onEvicted, () => onHeartbeat());
+    let dropHeld = () => {};
+    const evicted = (): void => {
+      dropHeld();
+      onEvicted();
+    };
+    const member = await acquireEpoch(options, heartbeats, evicted, () => onHeartbeat());
     const { epoch, lowWatermark, reads, isLeader, isCurrent, leave } = member;
     // While heartbeats fail, background work fails for the same reason: one warning is enough.
     const logFailure = (text: string) => (error: unknown) =>
       log[heartbeats.isFailing ? 'debug' : 'warn']({ err: error }, text);
     // If the store gives no answer, the other members notice the missing heartbeats.
     opened.push(() => leave().catch((error: unknown) => log.warn({ err: error }, 'leaving failed')));
+    const owner = await Owner.claim(partition, epoch);
+    owner.onLost(onOwnerLost);
+    opened.push(() => owner.end());
+    dropHeld = () => owner.end();
     const onCorruption = (error: Error) => {
       // The other members do not wait for the reads of an evicted one, whose chunks may be gone.
       if (isCurrent()) log.error({ err: error }, 'damaged');
@@ -164,11 +186,12 @@ async function openIncarnation(
     });
     opened.push(() => copies.stop());
     onHeartbeat = () => {
+      owner.verify().catch(logFailure('claiming volatile rows failed'));
       accounts.refresh().then(() => sweeper.wake(), logFailure('reading the accounts failed'));
     };
     sweeper.wake();
     const extentsUsage = () => collector.usage();
-    return { content, sweeper, copies, isCurrent, extentsUsage, close: () => opened.close() };
+    return { content, owner, sweeper, copies, isCurrent, extentsUsage, close: () => opened.close() };
   } catch (error) {
     await opened.close();
     throw error;

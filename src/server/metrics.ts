@@ -3,6 +3,8 @@ import { formatMetrics, type MetricFamily } from '../rest/metrics/prometheus-tex
 import { RequestMetrics, requestFamilies } from '../rest/metrics/request-metrics.ts';
 import type { ServiceName } from '../services/common/names.ts';
 import { readQueueDepths } from '../services/queue/queue-depths.ts';
+import { CommandMetrics } from '../smb/command-metrics.ts';
+import { formatStatus as formatNtStatus } from '../smb/statuses.ts';
 import { EventLoopDelay } from './event-loop-delay.ts';
 import type { OpenedStorage } from './open-storage.ts';
 
@@ -26,6 +28,7 @@ export class ServerMetrics {
     table: new RequestMetrics(),
     file: new RequestMetrics(),
   };
+  readonly smb = new CommandMetrics();
   readonly #storage: Monitored;
   readonly #eventLoop = new EventLoopDelay();
   #depths: Promise<readonly AccountQueue[]> | undefined;
@@ -40,6 +43,7 @@ export class ServerMetrics {
     this.#eventLoop.start();
     return formatMetrics([
       ...requestFamilies(this.requests),
+      ...smbFamilies(this.smb),
       ...this.#engineFamilies(),
       ...this.#extentFamilies(),
       ...(await this.#queueFamilies()),
@@ -121,6 +125,26 @@ export class ServerMetrics {
     const help = 'How late timers are, since the first scrape: sampled 20 times a second.';
     return histogram('holdfast_event_loop_delay_seconds', help, this.#eventLoop.seconds);
   }
+}
+
+function smbFamilies(metrics: CommandMetrics): MetricFamily[] {
+  const commands = metrics.list();
+  return [
+    {
+      name: 'holdfast_smb_commands_total',
+      help: 'Commands of SMB by NTSTATUS.',
+      type: 'counter',
+      samples: commands.flatMap(([command, { byStatus }]) =>
+        [...byStatus].map(([status, value]) => ({ labels: { command, status: formatNtStatus(status) }, value })),
+      ),
+    },
+    {
+      name: 'holdfast_smb_command_duration_seconds',
+      help: 'Time from the arrival of a command of SMB to its answer.',
+      type: 'histogram',
+      samples: commands.map(([command, { seconds: histogram }]) => ({ labels: { command }, histogram })),
+    },
+  ];
 }
 
 /** The names that Prometheus' own client for Node.js has, so that dashboards of others work. */

@@ -38,6 +38,8 @@ export interface OpenedStorage {
   readonly heldLeases: HeldLeases;
   readonly extentsUsage: Incarnation['extentsUsage'];
   readonly storageFor: (account: KnownAccount, granted?: Granted) => Storage;
+  /** @param listener drops what was opened through storages from here, whose volatile rows are gone */
+  onOwnerLost(listener: () => void): void;
   /** Made for https: 'auto'. */
   readonly certificate: ServerCertificate | undefined;
   closeStorage(): Promise<void>;
@@ -76,6 +78,7 @@ export async function openStorage(rows: OwnedPartition, config: Config, log: Log
         partition,
         account,
         content: membership.current.content,
+        owner: membership.current.owner,
         sweeper,
         copies,
         remote,
@@ -95,9 +98,11 @@ export async function openStorage(rows: OwnedPartition, config: Config, log: Log
     });
     opened.push(() => analytics.stop());
     const isCurrent = () => membership.current.isCurrent();
+    const onOwnerLost = (listener: () => void) => membership.onOwnerLost(listener);
     const closeStorage = () => opened.close();
     const monitored = { heldLeases, extentsUsage };
-    return { partition, accounts, sweeper, analytics, isCurrent, ...monitored, storageFor, certificate, closeStorage };
+    const forServices = { sweeper, analytics, storageFor, onOwnerLost };
+    return { partition, accounts, isCurrent, ...monitored, ...forServices, certificate, closeStorage };
   } catch (error) {
     await opened.close();
     throw error;

@@ -11,11 +11,11 @@ export class StartError extends Error {
 /** A service cannot listen on its address; `cause` has the reason. */
 export class CannotListen extends Error {
   override readonly name = 'CannotListen';
-  readonly endpoint: Endpoint;
+  readonly endpoint: ListenEndpoint;
   /** EADDRINUSE and the like. */
   readonly code: string | undefined;
 
-  constructor(endpoint: Endpoint, cause: { readonly message: string; readonly code?: string | undefined }) {
+  constructor(endpoint: ListenEndpoint, cause: { readonly message: string; readonly code?: string | undefined }) {
     const { service, host, port } = endpoint;
     super(`The ${service} service cannot listen on ${host}:${port}: ${cause.message}`, { cause });
     this.endpoint = endpoint;
@@ -57,7 +57,7 @@ type ServiceOptions = {
   /** The address that the service listens on: 127.0.0.1. */
   readonly [Name in `${ServedService}Host`]?: string;
 } & {
-  /** 10000 to 10003; 0 picks a free port, also for the services whose port is not given. */
+  /** 10000 to 10003; 0 picks a free port, also for the services and SMB whose port is not given. */
   readonly [Name in `${ServedService}Port`]?: number;
 } & {
   /** Seconds that an idle connection stays open: 5. */
@@ -68,6 +68,14 @@ type ServiceOptions = {
 export interface StartOptions extends ServiceOptions {
   /** Which services to serve: all of them. */
   readonly services?: readonly ServedService[];
+  /** Serve the shares of the File service by SMB, too: true, where the File service is served. */
+  readonly smb?: boolean;
+  /** The address that SMB listens on: 127.0.0.1. */
+  readonly smbHost?: string;
+  /** 10445; 0 picks a free port. */
+  readonly smbPort?: number;
+  /** Refuse SMB clients that do not encrypt: false. */
+  readonly smbRequireEncryption?: boolean;
   /** Keep all data in memory, and lose it at the end. */
   readonly inMemory?: boolean;
   /** The folder of the data: ./holdfast-data. */
@@ -118,6 +126,13 @@ export interface Endpoint {
   readonly isOptional?: true;
 }
 
+/** An address that the server was told to listen on. */
+interface ListenEndpoint {
+  readonly service: ServedService | 'smb';
+  readonly host: string;
+  readonly port: number;
+}
+
 export interface AccountSettings {
   /** How long a deleted container can be restored; 0: not at all. */
   readonly containerRetentionDays: number;
@@ -133,6 +148,8 @@ export interface HoldfastServer {
   readonly queueUrl: string;
   readonly tableUrl: string;
   readonly fileUrl: string;
+  /** smb://127.0.0.1:10445: a share's name follows; empty if SMB is not served. */
+  readonly smbUrl: string;
   /** With https: 'auto', the authority that clients have to trust. */
   readonly authority: Authority | undefined;
   /** Finishes the running requests, for up to ten seconds, and closes everything. */

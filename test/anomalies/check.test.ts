@@ -86,7 +86,7 @@ const damages: Damage[] = [
   {
     what: 'a blob whose row was cut',
     act: (rows, key) => change(rows, key('b'), (value) => value.subarray(0, 10)),
-    findings: [/"b",.*"blob"\]: a head without its end/],
+    findings: [/"b",.*"blob"\]: a blob record without its end/],
   },
   {
     what: 'a blob in a tier that does not exist',

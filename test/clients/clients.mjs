@@ -76,7 +76,8 @@ function library(name, ...others) {
 
 /** @type {Client['run']} */
 async function runPythonSdk({ command }, { target, folder }) {
-  const others = target.kind === 'holdfast' ? ['harness.py'] : ['harness.py', 'shares.py'];
+  // What handles.py lists is opened by the test that runs it.
+  const others = ['harness.py', 'handles.py', ...(target.kind === 'holdfast' ? [] : ['shares.py'])];
   const scripts = readdirSync(join(here, 'python')).filter((name) => name.endsWith('.py') && !others.includes(name));
   const env = {
     ...environmentOf(target),

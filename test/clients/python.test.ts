@@ -1,7 +1,8 @@
 /** Microsoft's SDK for Python, as Debian packages it. Each script of python/ is a topic; its checks are the tests. */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type HandleServer, openAs, startHandleServer } from '../support/handle-server.ts';
 import { debianPython, noPythonSdk, noPythonShares, noPythonTables } from '../support/installed-tools.ts';
 import { type Running, serverFor } from '../support/test-server.ts';
 import { environmentOf, sasOfCommand } from './environment.mjs';
@@ -24,9 +25,32 @@ describe("Microsoft's SDK for Python", () => {
   topic(running, 'tables', undefined, noPythonTables);
 });
 
+describe("Microsoft's SDK for Python, beside open handles", () => {
+  let started: HandleServer;
+  beforeAll(async () => {
+    started = await startHandleServer();
+  });
+  afterAll(() => started.stop());
+  const running = {
+    get server() {
+      return started.server;
+    },
+  };
+  topic(running, 'handles', openHandles, noPythonShares);
+
+  async function openHandles() {
+    const share = started.files.getShareClient('open');
+    await share.create();
+    await share.getDirectoryClient('docs').create();
+    await share.getDirectoryClient('docs').getFileClient('plan').create(1);
+    for (const path of ['docs', 'docs/plan', 'docs/plan']) await openAs(started.storage, share.name, path);
+    return { HOLDFAST_OPEN_SHARE: share.name };
+  }
+});
+
 /** @param more further environment variables of the script */
 function topic(
-  running: Running,
+  running: Pick<Running, 'server'>,
   name: string,
   more?: () => Promise<Record<string, string>>,
   missing = noPythonSdk,

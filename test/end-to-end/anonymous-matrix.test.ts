@@ -74,6 +74,22 @@ describe('A caller without any credential', () => {
     expect(differences).toEqual([]);
   });
 
+  it('is refused for want of a credential before its headers, parameters and body are judged', async () => {
+    const junk = { 'x-ms-range': 'junk', 'x-ms-lease-id': 'junk', 'x-ms-content-length': 'junk', 'If-Match': 'junk' };
+    const parameters = 'timeout=junk&maxresults=junk&sharesnapshot=junk&marker=junk';
+    const wrong: string[] = [];
+    for (const { service, request, headers, open } of anonymousRows) {
+      if (open === 'always') continue;
+      const [method = '', path = ''] = request.replaceAll('{container}', nameAt('none')).split(' ');
+      const answer = await running.request(method, `${path}${path.includes('?') ? '&' : '?'}${parameters}`, {
+        ...{ unsigned: true, of: service, headers: { ...headers, ...junk } },
+        ...(/^P/.test(method) && { body: '<junk' }),
+      });
+      if (answer.status !== 401) wrong.push(`${request}: ${answer.status} ${answer.headers['x-ms-error-code']}`);
+    }
+    expect(wrong).toEqual([]);
+  });
+
   it('has changed nothing', async () => {
     for (const level of LEVELS) {
       const container = running.service.getContainerClient(nameAt(level));

@@ -177,6 +177,11 @@ onEveryEngine(
           () => to.startCopyFromURL(url),
         ])
           await expectRefusal(change(), 409, 'PendingCopyOperation');
+        const renamed = await running.request('PUT', `/${to.shareName}/moved?comp=rename`, {
+          of: 'file',
+          headers: { 'x-ms-file-rename-source': to.url },
+        });
+        expectError(renamed, 409, 'PendingCopyOperation');
         const { etag } = await to.getProperties();
         const abort = `/${to.shareName}/${to.path}?comp=copy&copyid=`;
         const headers = { 'x-ms-copy-action': 'abort' };

@@ -172,6 +172,8 @@ onEveryEngine((running: Running) => {
       const file = await newFile(5);
       const headers = { 'x-ms-write': 'update', 'x-ms-range': 'bytes=0-4', 'if-match': '*' };
       expectError(await put(file, '?comp=range', headers, 'Hello'), 400, 'ConditionHeadersNotSupported');
+      const copy = { 'x-ms-copy-source': file.url, 'x-ms-source-if-match': '*' };
+      expectError(await put(file, '', copy), 400, 'ConditionHeadersNotSupported');
     });
   });
 

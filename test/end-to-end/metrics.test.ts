@@ -179,6 +179,8 @@ describe('The page about monitoring', () => {
         'holdfast_extents',
         'holdfast_extents_live_bytes',
         'holdfast_extents_dead_bytes',
+        'holdfast_smb_commands_total',
+        'holdfast_smb_command_duration_seconds',
       ];
       expect([...names(rows)].sort()).toEqual([...new Set(withExtents)].sort());
     });

@@ -1,4 +1,4 @@
-/** Attacks by page blobs of many ranges; see attacks.mjs. */
+/** Attacks by page blobs of many ranges, and by append blobs of many short appends; see attacks.mjs. */
 
 /** @typedef {import('./attacks.mjs').Attack} Attack */
 /** @typedef {import('../support/raw-requests.mjs').Request} Request */
@@ -52,6 +52,23 @@ async function compareRanges(send) {
   await writeEveryOther(send, 'compared');
 }
 
+const LINE_BYTES = 2_000;
+
+/** @type {Attack['prepare']} */
+async function appendLines(send) {
+  await send(newContainer);
+  const path = `/${CONTAINER}/appended`;
+  await must(send, { path, headers: [['x-ms-blob-type', 'AppendBlob']] });
+  for (let at = 0; at < RANGES; at++)
+    await must(send, { path, query: ['comp=appendblock'], body: Buffer.alloc(LINE_BYTES, 'x') });
+}
+
+/** The bytes of a blob up to this one. @param {string} blob @param {number} length @returns {Request} */
+const readUpTo = (blob, length) => ({
+  ...{ path: `/${CONTAINER}/${blob}`, allowed: true },
+  headers: [['x-ms-range', `bytes=0-${length - 1}`]],
+});
+
 const listed = { n: RANGES / 2, status: 200, stepsMax: IN_TURNS };
 
 /** @type {readonly Attack[]} */
@@ -63,6 +80,18 @@ export const inPlaceAttacks = [
       await writeEveryOther(send, 'listed');
     },
     request: (n) => ({ path: `/${CONTAINER}/listed`, query: ['comp=pagelist', `maxresults=${n}`], allowed: true }),
+  },
+  {
+    ...{ name: 'bytes of pages of which each was a write', n: RANGES / 2, status: 206, stepsMax: IN_TURNS },
+    async prepare(send) {
+      await newPageBlob(send, 'read');
+      await writeEveryOther(send, 'read');
+    },
+    request: (n) => readUpTo('read', 2 * n * PAGE),
+  },
+  {
+    ...{ name: 'bytes of short appends', n: RANGES / 2, status: 206, stepsMax: IN_TURNS, prepare: appendLines },
+    request: (n) => readUpTo('appended', n * LINE_BYTES),
   },
   {
     ...{ name: 'ranges that changed since a snapshot', ...listed, prepare: compareRanges },

@@ -36,7 +36,7 @@ describe('The history of sixteen clients on files', { timeout: 120_000 }, () => 
     {
       title: 'when a deletion leaves the file there',
       file: 'services/file/files.js',
-      find: /removeNode\(tx, target\);\s+return releaseFileContent\(tx, storage, target\.node\);/,
+      find: /await removeNode\(tx, target\);\s+return releaseFileContent\(tx, storage, target\.node, target\.share\);/,
       replace: 'return false;',
     },
   ];

@@ -1,6 +1,6 @@
 /**
- * npm run test:histories [-- --postgres] [--queue] [--minutes 5]: histories of sixteen clients, of blobs or of queues, on one
- * process with its own store, or on three that share PostgreSQL; with --files of files, on one process.
+ * npm run test:histories [-- --postgres] [--queue | --files] [--minutes 5]: histories of sixteen clients, of blobs, queues or files, on
+ * one process with its own store, or on three that share PostgreSQL.
  */
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
@@ -18,10 +18,10 @@ const { values } = parseArgs({
 });
 const minutes = Number(values.minutes ?? 2);
 if (!(minutes >= 0)) throw new Error(`--minutes ${values.minutes} is no number of minutes.`);
-if (values.files && (values.postgres || values.queue)) throw new Error('--files has no other flag beside it.');
+if (values.files && values.queue) throw new Error('--files and --queue are two histories.');
 const of = values.queue ? 'queue-' : values.files ? 'file-' : '';
 const file = `${of}${values.postgres ? 'postgres' : 'histories'}.test.ts`;
-// Of blobs, only the histories on PostgreSQL have a long form.
+// Of blobs and files, only the histories on PostgreSQL have a long form.
 const isLong = values.postgres || values.queue;
 const { status } = spawnSync(
   process.execPath,

@@ -1,6 +1,7 @@
 /**
  * A disk image of 1 GiB as a page blob: random writes of several clients, and a snapshot every second. Afterwards each snapshot is compared
- * byte for byte with the writes up to its ETag, and the space of deleted snapshots must come back.
+ * byte for byte with the writes up to its ETag, and the space of deleted snapshots must come back. So must that of chunks of which 512 bytes are still
+ * visible, whether the others were overwritten or cleared.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { bound, settle } from '../support/extent-usage.mjs';
@@ -107,6 +108,36 @@ export async function disk({ location, seconds, seed, print }) {
     print(`extents ${mebibytes(bytes)} without them, after ${waited.toFixed(1)} s`);
     if (!settled) faults.push('the space of the snapshots does not come back');
     await compare('the image at last', PATH);
+    await overwriteAllButOnePage();
+    await clearAllButOnePage();
+
+    /** Of each MiB the first page is left, in a chunk that had all of it: without merges there would be two images. */
+    async function overwriteAllButOnePage() {
+      for (let from = 0; from < IMAGE_BYTES; from += MIB) {
+        bytesOf('overwritten', MIB - PAGE, from).copy(image, from + PAGE);
+        await write(from + PAGE, image.subarray(from + PAGE, from + MIB));
+      }
+      const { bytes, seconds: waited, settled } = await settle(location, IMAGE_BYTES);
+      print(`extents ${mebibytes(bytes)} with 512 bytes left of each chunk, after ${waited.toFixed(1)} s`);
+      if (!settled) faults.push('the space of overwritten pages does not come back');
+      await compare('the overwritten image', PATH);
+    }
+
+    /** Half a MiB is left of the image, one page in each MiB. */
+    async function clearAllButOnePage() {
+      for (let from = 0; from < IMAGE_BYTES; from += MIB) {
+        const range = `bytes=${from + PAGE}-${from + MIB - 1}`;
+        await must('PUT', `${PATH}?comp=page`, 201, { headers: { 'x-ms-page-write': 'clear', 'x-ms-range': range } });
+        image.fill(0, from + PAGE, from + MIB);
+      }
+      const left = (IMAGE_BYTES / MIB) * PAGE;
+      const { bytes, seconds: waited, settled } = await settle(location, left);
+      print(
+        `extents ${mebibytes(bytes)} for ${left / 1_024} KiB, at most ${mebibytes(bound(left))}, after ${waited.toFixed(1)} s`,
+      );
+      if (!settled) faults.push('the space of cleared pages does not come back');
+      await compare('the cleared image', PATH);
+    }
 
     /** Applies the writes up to this ETag. @param {string | undefined} etag undefined: all */
     function advance(etag) {

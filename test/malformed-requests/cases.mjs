@@ -18,19 +18,38 @@ const frequent = ['a header has another value', 'a header comes from another', '
 const names = [...Object.keys(mutations), ...frequent, ...frequent, ...frequent];
 const wireNames = Object.keys(wireMutations);
 
-/** @type {{ method: string, path: string, headers: [string, string][], body?: string, base64?: string }[]} */
-const corpus = readFileSync(new URL('corpus.jsonl', import.meta.url), 'utf8')
-  .split('\n')
-  .filter(Boolean)
-  .map((line) => JSON.parse(line));
+/** @typedef {{ method: string, path: string, headers: [string, string][], body?: string, base64?: string }} Recorded */
+/** @typedef {'blob' | 'file'} Service */
 
-/** By route, so that routes with many shapes do not dominate. Those with few shapes are mostly not implemented. */
-const groups = [...new Set(corpus.map(routeOf))]
-  .map((operation) => corpus.filter((request) => routeOf(request) === operation))
-  .filter((group) => group.length >= 3);
+/** The letters of a service in signatures: of an account's services, of its resources, and of permissions. */
+const LETTERS = /** @type {const} */ ({
+  blob: { ss: 'b', sr: ['c', 'b'], sp: 'rwdlac' },
+  file: { ss: 'f', sr: ['s', 'f'], sp: 'rcwdl' },
+});
 
-/** @param {number} seed @param {number} number @param {string} host @returns {Case} */
-export function makeCase(seed, number, host) {
+/** @param {string} file @returns {Recorded[]} */
+const read = (file) =>
+  readFileSync(new URL(file, import.meta.url), 'utf8')
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line));
+
+/** By route, so that routes with many shapes do not dominate. Those with few shapes are mostly not implemented. @param {Recorded[]} corpus */
+const byRoute = (corpus) =>
+  [...new Set(corpus.map(routeOf))]
+    .map((operation) => corpus.filter((request) => routeOf(request) === operation))
+    .filter((group) => group.length >= 3);
+
+/** @param {string} file */
+const corpusIn = (file) => {
+  const corpus = read(file);
+  return { corpus, groups: byRoute(corpus) };
+};
+const corpora = { blob: corpusIn('corpus.jsonl'), file: corpusIn('file-corpus.jsonl') };
+
+/** @param {number} seed @param {number} number @param {string} host @param {Service} service @returns {Case} */
+export function makeCase(seed, number, host, service) {
+  const { corpus, groups } = corpora[service];
   const random = randomOf(Math.imul(seed + 1, 0x9e3779b1) ^ Math.imul(number + 1, 0x85ebca6b));
   const container = random.chance(0.9) ? random.oneOf(containers) : `other-${random.below(3)}`;
   const blob = random.chance(0.85) ? random.oneOf(blobs) : `new-${random.below(20)}`;
@@ -59,7 +78,7 @@ export function makeCase(seed, number, host) {
   if (body.length > 0 || method === 'PUT' || method === 'POST') headers.push(['Content-Length', String(body.length)]);
   if (request.version !== '') headers.push(['x-ms-version', filled(request.version)]);
   headers.push(['Host', host]);
-  how.push(authorize(random, method, path, query, headers));
+  how.push(authorize(random, service, method, path, query, headers));
   const target = query.length > 0 ? `${path}?${query.join('&')}` : path;
   const head = `${method} ${target} HTTP/1.1\r\n${headers.map(([name, value]) => `${name}: ${value}`).join('\r\n')}`;
   if (!ownConnection) return { method, bytes: joinMessage(head, body), ownConnection: affectsFraming(headers), how };
@@ -73,14 +92,14 @@ function isVersion([name]) {
   return name.toLowerCase() === 'x-ms-version';
 }
 
-/** @param {(typeof corpus)[number]} recorded */
+/** @param {Recorded} recorded */
 function routeOf({ method, path, headers }) {
   const [place = '', query = ''] = path.split('?');
   const copies = headers.some(([name]) => name === 'x-ms-copy-source');
   return `${method} ${place.split('/').length} ${/comp=\w+/.exec(query)?.[0]} ${copies}`;
 }
 
-/** @param {(typeof corpus)[number]} recorded @returns {RequestParts} */
+/** @param {Recorded} recorded @returns {RequestParts} */
 function copyRequest({ method, path, headers, body, base64 }) {
   const question = path.indexOf('?');
   return {
@@ -95,30 +114,39 @@ function copyRequest({ method, path, headers, body, base64 }) {
 
 /**
  * Adds credentials. Most cases have the account key: a refused caller reaches no operation.
- * @param {Random} random @param {string} method @param {string} path @param {string[]} query @param {[string, string][]} headers
+ * @param {Random} random @param {Service} service @param {string} method @param {string} path @param {string[]} query
+ * @param {[string, string][]} headers
  */
-function authorize(random, method, path, query, headers) {
+function authorize(random, service, method, path, query, headers) {
+  const letters = LETTERS[service];
   const lot = random.below(100);
   if (lot < 4) return 'anonymous';
   if (lot < 10) {
     query.push(
       ...accountSas(
-        withOddField(random, { sv: '2021-06-08', ss: 'b', srt: 'sco', sp: 'rwdlac', se: '2040-01-01T00:00:00Z' }),
+        withOddField(random, {
+          sv: '2021-06-08',
+          ss: letters.ss,
+          srt: 'sco',
+          sp: 'rwdlac',
+          se: '2040-01-01T00:00:00Z',
+        }),
       ),
     );
     return 'with an account SAS';
   }
   if (lot < 18) {
     const place = path.slice(ACCOUNT.length + 1);
-    const sr = random.oneOf(['b', 'c']);
-    const fields = { sv: '2021-06-08', sr, sp: 'rwdlac', se: '2040-01-01T00:00:00Z' };
+    const sr = random.oneOf([...letters.sr]);
+    const fields = { sv: '2021-06-08', sr, sp: letters.sp, se: '2040-01-01T00:00:00Z' };
     const more = random.chance(0.3)
       ? { [random.oneOf(['rscc', 'rscd', 'rsce', 'rscl', 'rsct'])]: random.oneOf(oddValues) }
       : {};
     query.push(
       ...serviceSas(
-        sr === 'c' ? place.split('/').slice(0, 2).join('/') : place,
+        sr === letters.sr[0] ? place.split('/').slice(0, 2).join('/') : place,
         withOddField(random, { ...fields, ...more }),
+        service,
       ),
     );
     return 'with a service SAS';

@@ -20,8 +20,9 @@ export function findFault({ status, headers, body }, method) {
   for (const [name, value] of headers) if (LEAK.test(value)) return `${name} reveals internals: ${value}`;
   const code = headers.get('x-ms-error-code');
   if (status < 400) {
-    // The content of a blob may be any bytes.
-    if (headers.get('content-type') !== 'application/xml' || headers.has('x-ms-blob-type')) return undefined;
+    // The content of a blob or file may be any bytes.
+    const isContent = headers.has('x-ms-blob-type') || headers.has('x-ms-type');
+    if (headers.get('content-type') !== 'application/xml' || isContent) return undefined;
     return method === 'HEAD' ? undefined : xmlFault(body);
   }
   if (isPlainText(headers)) return undefined;

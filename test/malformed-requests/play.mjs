@@ -12,18 +12,24 @@ const CONNECTIONS = 48;
 const BATCH = 2_500;
 const TIMEOUT_MILLISECONDS = 5_000;
 const FAULTS_MAX = 20;
+const FILE_BYTES = 5_000;
+const FILE_READ_BYTES_MAX = 4 * 2 ** 20;
+/** Since this version Create File takes the bytes of a file. */
+const NEW_FILE = { 'x-ms-type': 'file', 'x-ms-content-length': String(FILE_BYTES), 'x-ms-version': '2026-02-06' };
 const GROWTH_BYTES_MAX = 160 * 2 ** 20;
 
 /** @typedef {{ number: number | undefined, what: string, how?: string[], request?: string }} Found */
-/** @typedef {{ seed: number, count: number, first?: number, location?: string | undefined, onProgress?: (done: number) => void }} Options */
+/** @typedef {import('./cases.mjs').Service} Service */
+/** @typedef {{ seed: number, count: number, service?: Service, first?: number, location?: string | undefined, onProgress?: (done: number) => void }} Options */
 /** @typedef {Awaited<ReturnType<typeof startServer>>} Server */
 /** @typedef {ReturnType<typeof openConnection>} Connection */
 /** @typedef {import('./cases.mjs').Case} Case */
 /** @typedef {import('./connection.mjs').Answer} Answer */
 
 /** @param {Options} options */
-export async function play({ seed, count, first = 0, location, onProgress }) {
+export async function play({ seed, count, service = 'blob', first = 0, location, onProgress }) {
   const server = await startServer(location);
+  const port = server.ports[service];
   /** @type {Found[]} */
   const faults = [];
   /** @type {Map<string, number>} */
@@ -33,12 +39,12 @@ export async function play({ seed, count, first = 0, location, onProgress }) {
   let done = 0;
   try {
     for (let from = first; from < first + count && faults.length < FAULTS_MAX; from += BATCH) {
-      await prepare(server.port);
-      done += await batch(server.port, seed, from, Math.min(from + BATCH, first + count), faults, seen);
+      await prepare(port, service);
+      done += await batch(port, service, seed, from, Math.min(from + BATCH, first + count), faults, seen);
       memory.push(await server.memoryBytes());
       onProgress?.(done);
     }
-    await readEverything(server.port);
+    await readEverything(port, service);
     const early = Math.max(...memory.slice(0, 4));
     const late = memory.at(-1) ?? 0;
     if (late > early + GROWTH_BYTES_MAX) throw new Fault(`memory grew from ${early} to ${late} bytes`);
@@ -50,12 +56,13 @@ export async function play({ seed, count, first = 0, location, onProgress }) {
   return { faults, done, seen, memory, output: server.output() };
 }
 
-/** One case, its answer and its fault. @param {{ seed: number, number, location?: string | undefined }} options */
-export async function replay({ seed, number, location }) {
+/** One case, its answer and its fault. @param {{ seed: number, number, service: Service, location?: string | undefined }} options */
+export async function replay({ seed, number, service, location }) {
   const server = await startServer(location);
-  await prepare(server.port);
-  const one = makeCase(seed, number, `127.0.0.1:${server.port}`);
-  const connection = openConnection(server.port);
+  const port = server.ports[service];
+  await prepare(port, service);
+  const one = makeCase(seed, number, `127.0.0.1:${port}`, service);
+  const connection = openConnection(port);
   const { answer, what } = await exchange(connection, one);
   connection.destroy();
   await server.stop();
@@ -63,16 +70,16 @@ export async function replay({ seed, number, location }) {
 }
 
 /**
- * @param {number} port @param {number} seed @param {number} from @param {number} to
+ * @param {number} port @param {Service} service @param {number} seed @param {number} from @param {number} to
  * @param {Found[]} faults @param {Map<string, number>} seen
  */
-async function batch(port, seed, from, to, faults, seen) {
+async function batch(port, service, seed, from, to, faults, seen) {
   let next = from;
   const worker = async () => {
     let connection = openConnection(port);
     while (next < to && faults.length < FAULTS_MAX) {
       const number = next++;
-      const one = makeCase(seed, number, `127.0.0.1:${port}`);
+      const one = makeCase(seed, number, `127.0.0.1:${port}`, service);
       const used = one.ownConnection ? openConnection(port) : connection;
       let { answer, what } = await exchange(used, one);
       if (!one.ownConnection && answer === undefined && !used.isUsable()) {
@@ -126,8 +133,8 @@ async function exchange(connection, one) {
   }
 }
 
-/** Empties the server, and creates the resources that the cases name. @param {number} port */
-async function prepare(port) {
+/** Empties the server, and creates the resources that the cases name. @param {number} port @param {Service} service */
+async function prepare(port, service) {
   const connection = openConnection(port);
   const send = async (/** @type {string} */ method, /** @type {string} */ path, headers = {}, body = '') => {
     const answer = await request(connection, port, method, path, headers, body);
@@ -135,6 +142,13 @@ async function prepare(port) {
   };
   await send('POST', '/_holdfast/reset');
   for (const container of containers) {
+    if (service === 'file') {
+      // Without a quota, a file of 4 TiB would be zeros for hours.
+      await send('PUT', `/${ACCOUNT}/${container}?restype=share`, { 'x-ms-share-quota': '1' });
+      await send('PUT', `/${ACCOUNT}/${container}/dir?restype=directory`);
+      for (const file of blobs) await send('PUT', `/${ACCOUNT}/${container}/${file}`, NEW_FILE, 'x'.repeat(FILE_BYTES));
+      continue;
+    }
     await send('PUT', `/${ACCOUNT}/${container}?restype=container`);
     for (const blob of blobs) {
       const type = { 'x-ms-blob-type': 'BlockBlob', 'x-ms-meta-made': 'before' };
@@ -145,8 +159,8 @@ async function prepare(port) {
   connection.destroy();
 }
 
-/** Everything that is listed can be read, and a write still works. @param {number} port */
-async function readEverything(port) {
+/** Everything that is listed can be read, and a write still works. @param {number} port @param {Service} service */
+async function readEverything(port, service) {
   const connection = openConnection(port);
   const get = async (/** @type {string} */ path) => {
     const answer = await request(connection, port, 'GET', `/${ACCOUNT}${path}`);
@@ -155,6 +169,21 @@ async function readEverything(port) {
     if (what !== undefined) throw new Fault(`at the end GET ${path}: ${what}`);
     return answer.body.toString();
   };
+  if (service === 'file') {
+    for (const share of namesIn(await get('/?comp=list'))) await readDirectory(get, `/${share}`);
+    await request(connection, port, 'PUT', `/${ACCOUNT}/at-the-end?restype=share`);
+    const made = await request(
+      connection,
+      port,
+      'PUT',
+      `/${ACCOUNT}/at-the-end/file`,
+      NEW_FILE,
+      'x'.repeat(FILE_BYTES),
+    );
+    if (made.status !== 201) throw new Fault(`at the end Create File: ${made.status} ${made.body}`);
+    connection.destroy();
+    return;
+  }
   for (const container of namesIn(await get('/?comp=list'))) {
     for (const blob of namesIn(await get(`/${container}?restype=container&comp=list&include=metadata`))) {
       await get(`/${container}/${encodeURIComponent(blob)}`);
@@ -171,6 +200,18 @@ async function readEverything(port) {
     if (status >= 300) throw new Fault(`at the end ${method} ${target}: ${status} ${body}`);
   }
   connection.destroy();
+}
+
+/** @param {(path: string) => Promise<string>} get @param {string} path of a share or directory */
+async function readDirectory(get, path) {
+  const list = await get(`${path}?restype=directory&comp=list`);
+  for (const [entry, kind] of list.matchAll(/<(File|Directory)>.*?<\/\1>/gs)) {
+    // A name that XML cannot have comes encoded.
+    const encoded = /<Name Encoded="true">([^<]*)</.exec(entry)?.[1];
+    const below = `${path}/${encoded ?? encodeURIComponent(namesIn(entry)[0] ?? '')}`;
+    if (kind === 'Directory') await readDirectory(get, below);
+    else if (Number(/<Content-Length>(\d+)/.exec(entry)?.[1]) <= FILE_READ_BYTES_MAX) await get(below);
+  }
 }
 
 /** @param {string} xml */
@@ -194,8 +235,7 @@ async function request(connection, port, method, target, more = {}, body = '') {
     ['Host', `127.0.0.1:${port}`],
     ['Content-Length', String(Buffer.byteLength(body))],
     ['x-ms-date', new Date().toUTCString()],
-    ['x-ms-version', '2025-07-05'],
-    ...Object.entries(more),
+    ...Object.entries({ 'x-ms-version': '2025-07-05', ...more }),
   ];
   const [path = '', query = ''] = target.split('?');
   headers.push(['Authorization', sharedKey(method, path, query, headers)]);

@@ -1,4 +1,7 @@
-/** node test/malformed-requests/record.mjs: records corpus.jsonl from the end-to-end tests, one request of each shape. */
+/**
+ * node test/malformed-requests/record.mjs [blob|file]: records corpus.jsonl or file-corpus.jsonl from the end-to-end tests, one request of
+ * each shape.
+ */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -10,6 +13,15 @@ const recorder = new URL('recorder.mjs', import.meta.url).href;
 /** Headers that signing adds again, and headers without meaning for a request. */
 const LEFT_OUT =
   /^(?:host|authorization|x-ms-date|date|connection|user-agent|accept|accept-encoding|accept-language|keep-alive|x-ms-client-request-id|traceparent|content-length|transfer-encoding|expect)$/;
+const SERVICES = {
+  blob: { tests: ['test/end-to-end'], corpus: 'corpus.jsonl', isOther: /[?&]restype=(?:share|directory)\b/ },
+  file: {
+    tests: ['file', 'lease-file', 'copy-file'].map((name) => `test/end-to-end/${name}`),
+    corpus: 'file-corpus.jsonl',
+    isOther: /[?&]restype=container\b|\/\$batch|[?&]comp=(?:block|page|appendblock|tags|tier)\b/,
+  },
+};
+const { tests, corpus: corpusFile, isOther } = SERVICES[process.argv[2] === 'file' ? 'file' : 'blob'];
 const GUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/gi;
 const GUIDS = ['a', 'b', 'c'].map((digit) => `${digit.repeat(8)}-0000-4000-8000-00000000000${digit}`);
 const BODY_BYTES_MAX = 1_024;
@@ -21,7 +33,7 @@ const folder = mkdtempSync(join(tmpdir(), 'holdfast-recording-'));
 try {
   const file = join(folder, 'requests');
   const options = `${process.env.NODE_OPTIONS ?? ''} --import ${recorder}`;
-  spawnSync(process.execPath, [join(root, 'node_modules/vitest/vitest.mjs'), 'run', 'test/end-to-end'], {
+  spawnSync(process.execPath, [join(root, 'node_modules/vitest/vitest.mjs'), 'run', ...tests], {
     cwd: root,
     stdio: 'inherit',
     env: { ...process.env, NODE_OPTIONS: options, HOLDFAST_RECORDING: file },
@@ -34,7 +46,7 @@ try {
     if (request && !shapes.has(request.shape)) shapes.set(request.shape, request.kept);
   }
   const corpus = [...shapes].sort(([one], [other]) => (one < other ? -1 : 1)).map(([, kept]) => JSON.stringify(kept));
-  writeFileSync(new URL('corpus.jsonl', import.meta.url), `${corpus.join('\n')}\n`);
+  writeFileSync(new URL(corpusFile, import.meta.url), `${corpus.join('\n')}\n`);
   console.log(`${lines.length} requests, ${corpus.length} shapes`);
 } finally {
   rmSync(folder, { recursive: true, force: true });
@@ -43,7 +55,9 @@ try {
 /** @param {{ method: string, url: string, rawHeaders: string[], body: string, bytes: number }} request */
 function condensed({ method, url, rawHeaders, body, bytes }) {
   const path = /^\/devstoreaccount1(\/[^?]*|)(?:\?(.*))?$/s.exec(url);
-  if (!path) return undefined;
+  if (!path || isOther.test(url)) return undefined;
+  const names = rawHeaders.filter((_, at) => at % 2 === 0).map((header) => header.toLowerCase());
+  if (corpusFile !== 'corpus.jsonl' && names.includes('x-ms-blob-type')) return undefined;
   const [, container = '', blob] = /^\/([^/]*)(\/.*)?$/s.exec(path[1] || '/') ?? [];
   // Containers are made for each test: the play has some of its own. Names that are plain say nothing either.
   const place = container === '' ? '/' : `/${/^[a-z0-9-]+$/.test(container) ? '{container}' : container}`;
@@ -91,7 +105,7 @@ function shapeOfHeader([name = '', value = '']) {
 /** @param {string} name @param {string} value */
 function keptValue(name, value) {
   const source = /^https?:\/\/[^/]*\/devstoreaccount1\/[^/]*(\/[^?]*)?(\?.*)?$/.exec(value);
-  if (/copy-source$/i.test(name) && source) {
+  if (/(?:copy|rename)-source$/i.test(name) && source) {
     const [, blob = '', query = ''] = source;
     return `{origin}/{container}${/^\/[\w.-]+$/.test(blob) ? '/one' : blob}${/sig=/.test(query) ? '' : query}`;
   }

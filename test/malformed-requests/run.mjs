@@ -1,5 +1,5 @@
 /**
- * npm run test:malformed-requests [-- --count 1000000 --seed 1 --lmdb | --seed 1 --case 5]: recorded requests of
+ * npm run test:malformed-requests [-- --service file --count 1000000 --seed 1 --lmdb | --seed 1 --case 5]: recorded requests of
  * our own tests, mutated and signed again, to a server in memory or in a folder. With --case one of them, and its answer.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -11,6 +11,7 @@ import { play, printable, replay } from './play.mjs';
 
 const { values } = parseArgs({
   options: {
+    service: { type: 'string', default: 'blob' },
     count: { type: 'string', default: '1000000' },
     seed: { type: 'string', default: String(Date.now() % 2 ** 31) },
     first: { type: 'string', default: '0' },
@@ -18,6 +19,7 @@ const { values } = parseArgs({
     lmdb: { type: 'boolean', default: false },
   },
 });
+const service = values.service === 'file' ? 'file' : 'blob';
 const seed = Number(values.seed);
 const folder = values.lmdb ? mkdtempSync(join(tmpdir(), 'holdfast-malformed-')) : undefined;
 process.on('exit', () => folder && rmSync(folder, { recursive: true, force: true }));
@@ -30,7 +32,7 @@ async function playMany() {
   const began = Date.now();
   console.log(`--seed ${seed}`);
   const { faults, done, seen, memory, output } = await play({
-    ...{ seed, count: Number(values.count), first: Number(values.first), location },
+    ...{ seed, service, count: Number(values.count), first: Number(values.first), location },
     onProgress: (sent) => {
       if (sent % 50_000 === 0) console.log(`${sent} requests in ${Math.round((Date.now() - began) / 1_000)} s`);
     },
@@ -42,7 +44,9 @@ async function playMany() {
   for (const { number, what, how, request } of faults) {
     console.log(`\nfault: ${what}`);
     if (number !== undefined)
-      console.log(`npm run test:malformed-requests -- --seed ${seed} --case ${number}\n${how?.join('; ')}\n${request}`);
+      console.log(
+        `npm run test:malformed-requests -- --service ${service} --seed ${seed} --case ${number}\n${how?.join('; ')}\n${request}`,
+      );
   }
   if (faults.length > 0) console.log(`\nthe server's log:\n${output}`);
   if (location) {
@@ -55,7 +59,7 @@ async function playMany() {
 
 /** @param {number} number */
 async function showOne(number) {
-  const { one, answer, what, output } = await replay({ seed, number, location });
+  const { one, answer, what, output } = await replay({ seed, number, service, location });
   console.log(`${one.how.join('; ')}\n\n${printable(one.bytes)}\n`);
   if (answer) {
     console.log(answer.status);

@@ -9,7 +9,7 @@ if (process.send && process.argv[2] === '--serve') {
   const { start } = await import('../../dist/index.js');
   const location = process.argv[3];
   const place = location ? { location, testClock: true } : { inMemory: true };
-  const server = await start({ blobPort: 0, ...place, log: { level: 'warn' } });
+  const server = await start({ blobPort: 0, filePort: 0, ...place, log: { level: 'warn' } });
   process.on('message', async (what) => {
     if (what === 'stop') {
       await server.stop();
@@ -18,7 +18,8 @@ if (process.send && process.argv[2] === '--serve') {
     globalThis.gc?.();
     process.send?.({ bytes: process.memoryUsage().rss });
   });
-  process.send({ port: Number(new URL(server.blobUrl).port) });
+  const [blob, file] = [server.blobUrl, server.fileUrl].map((url) => Number(new URL(url).port));
+  process.send({ ports: { blob, file } });
 }
 
 /** @param {string | undefined} location a folder, or memory */
@@ -38,15 +39,15 @@ export async function startServer(location) {
   const ended = once(child, 'exit').then(([code, signal]) => {
     end = { code, signal };
   });
-  /** @returns {Promise<{ port: number, bytes: number }>} */
+  /** @returns {Promise<{ ports: { blob: number, file: number }, bytes: number }>} */
   const nextMessage = async () => {
     const first = await Promise.race([once(child, 'message'), ended]);
     if (!first) throw new Error(`the server ended: ${JSON.stringify(end)}\n${output}`);
     return first[0];
   };
-  const { port } = await nextMessage();
+  const { ports } = await nextMessage();
   return {
-    port,
+    ports,
     /** Exit code and signal, once it has ended. */
     end: () => end,
     /** The end of its log. */

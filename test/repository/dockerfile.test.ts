@@ -81,9 +81,17 @@ describe('The Dockerfile', () => {
     const [name, ...words] = JSON.parse(last('CMD')) as string[];
     expect(bin).toHaveProperty(name ?? '');
     const command = parseCommand(azurite.filterArguments(words).words, {});
-    const hosts = { blobHost: '0.0.0.0', queueHost: '0.0.0.0', tableHost: '0.0.0.0', fileHost: '0.0.0.0' };
+    const hosts = {
+      blobHost: '0.0.0.0',
+      queueHost: '0.0.0.0',
+      tableHost: '0.0.0.0',
+      fileHost: '0.0.0.0',
+      smbHost: '0.0.0.0',
+    };
     expect(command).toMatchObject({ command: 'start', options: { ...hosts, location: '/data' } });
-    expect(last('EXPOSE').split(' ')).toEqual(resolveConfig().endpoints.map(({ port }) => String(port)));
+    expect(last('EXPOSE').split(' ')).toEqual(
+      [...resolveConfig().endpoints, resolveConfig().smb!].map(({ port }) => String(port)),
+    );
   });
 
   it('asks for the health of the server by a script that is in the image', () => {

@@ -24,6 +24,10 @@ describe('Concurrency', () => {
   runsPrograms('concurrency.md', javascript, (folder) => installedIn(folder, '@azure', 'holdfast'));
 });
 
+describe('Snapshots of shares', () => {
+  runsPrograms('share-snapshots.md', javascript, (folder) => installedIn(folder, '@azure', 'holdfast'));
+});
+
 describe('Seeding', () => {
   it('has a seed that can be applied', async () => {
     const [seed] = programsOf('seeding.md', { block: 'yaml', ending: 'yaml', command: '' });

@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { missingInAzurite } from '../../scripts/azurite-operations.mjs';
+import { withConcurrencyTables } from '../../scripts/concurrency-tables.mjs';
 import { operationsPage } from '../../scripts/operations-page.mjs';
 import { withFigures } from '../../scripts/readme-figures.mjs';
 import { compileRouter } from '../../src/rest/router.ts';
@@ -29,6 +30,13 @@ describe('docs/operations.md', () => {
       expect(readFileSync(join(root, test), 'utf8')).toContain(row.name);
     },
   );
+});
+
+describe('docs/guide/concurrency.md', () => {
+  it('has the tables that npm run docs prints from the operation tables of today', () => {
+    const page = readFileSync(join(root, 'docs', 'guide', 'concurrency.md'), 'utf8');
+    expect(withConcurrencyTables(page, Object.fromEntries(services))).toBe(page);
+  });
 });
 
 describe('The README', () => {

@@ -14,10 +14,10 @@ const READY = 'successfully listening at ';
 async function takePort(port: number): Promise<void> {
   for (let attempt = 0; attempt < 20; attempt++) {
     const server = createServer().listen(port, '127.0.0.1');
-    const isTaken = await Promise.race([
-      once(server, 'listening').then(() => true),
-      once(server, 'error').then(() => false),
-    ]);
+    const isTaken = await once(server, 'listening').then(
+      () => true,
+      () => false,
+    );
     if (!isTaken) {
       await new Promise((done) => setTimeout(done, 100));
       continue;
@@ -73,6 +73,19 @@ describe('holdfast', () => {
     expect((await fetch(`http://127.0.0.1:${ports[0]}/health/ready`)).status).toBe(200);
     const named = ['--filePort', '10003', '--blobPort', '0'];
     expect(await refusal(newFolder(), ...named)).toContain('Port 10003 is in use: choose another by --filePort');
+  });
+
+  it('goes on without SMB, and says so, if another program has its default port', async () => {
+    await takePort(10_445);
+    const ports = await Promise.all(
+      ['blob', 'queue', 'table', 'file'].map(async (service) => [`--${service}Port`, String(await freePort())]),
+    );
+    const program = holdfast(newFolder(), '--inMemoryPersistence', ...ports.flat());
+    await program.printed(READY);
+    expect(program.stdout()).toMatch(/WARN {2}Port 10445 is taken: SMB is not served\. --smbPort names another port/);
+    expect(program.stdout()).not.toContain('smb://');
+    const named = ['--smbPort', '10445', '--blobPort', '0'];
+    expect(await refusal(newFolder(), ...named)).toContain('Port 10445 is in use: choose another by --smbPort');
   });
 
   it('names the folder that another Holdfast uses', async () => {

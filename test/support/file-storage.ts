@@ -1,4 +1,5 @@
 /** A share of one account, written as rows, with content and a sweeper. */
+import { Owner } from '../../src/content/membership/owner.ts';
 import type { Storage } from '../../src/services/common/storage.ts';
 import { addRoot } from '../../src/services/file/namespace.ts';
 import {
@@ -13,12 +14,13 @@ import { ACCOUNT, openWorld } from './blob-storage.ts';
 export const SHARE = 'docs';
 export const NO_METADATA = [] as const;
 
-export async function openShare() {
-  const world = await openWorld();
+export async function openShare(extents?: Parameters<typeof openWorld>[0]) {
+  const world = await openWorld(extents);
   const storage: Storage = {
     partition: world.partition,
     account: ACCOUNT,
     content: world.store,
+    owner: await Owner.claim(world.partition, world.epoch),
     sweeper: world.sweeper,
   };
   const share = await world.act((tx) => {

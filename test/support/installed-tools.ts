@@ -24,6 +24,14 @@ export const noSystemd = answers('systemd-analyze', '--version') ? undefined : '
 
 export const noRclone = answers('rclone', 'version') ? undefined : 'rclone is not installed';
 
+export const noSmbclient = answers('smbclient', '--version') ? undefined : 'smbclient is not installed';
+
+export const noImpacket = answers(debianPython, '-c', 'import impacket')
+  ? undefined
+  : 'impacket is not installed from Debian (python3-impacket)';
+
+export const noNmap = answers('nmap', '--version') ? undefined : 'nmap is not installed';
+
 function answers(command: string, ...words: string[]): boolean {
   return spawnSync(command, words, { stdio: 'ignore' }).status === 0;
 }

@@ -3,7 +3,7 @@ import { createChunkChecker } from '../../src/content/chunk-check.ts';
 import { createContentStore } from '../../src/content/content-store.ts';
 import { createActiveReads } from '../../src/content/gc/active-reads.ts';
 import { activeEpochs, takeOverEpoch } from '../../src/content/membership/epochs.ts';
-import { emptyPage, isInline, type MapPage, visibleBytes } from '../../src/content/ranges/map-page.ts';
+import { emptyPage, type MapPage, measure } from '../../src/content/ranges/map-page.ts';
 import { decodeMapPage, encodeMapPage } from '../../src/content/ranges/map-page-codec.ts';
 import { mapPageKey } from '../../src/content/ranges/map-rows.ts';
 import { clearRange, NO_END } from '../../src/content/ranges/writes.ts';
@@ -21,20 +21,13 @@ import { encodeName } from '../../src/services/common/names.ts';
 import { check } from '../../src/services/maintenance/check.ts';
 import { sweepSlice } from '../../src/services/maintenance/sweep-slice.ts';
 import { bytesFrom, inPieces, watchedHashers } from './content-store.ts';
+import { type Kill, killable } from './killable-partition.ts';
 import { bytesOfUnits, LENGTH, UNIT } from './range-map-model.ts';
 
-const ACCOUNT = 7n;
+export const ACCOUNT = 7n;
 const CONTAINER = 40n;
 const INLINE_UNITS = 1;
 const DECIDES = encodeKey([ACCOUNT, 'test']);
-
-export class Killed extends Error {}
-
-/** Where the process ends: before or after its n-th commit from now on. */
-export interface Kill {
-  commits: number;
-  readonly isAfter: boolean;
-}
 
 /** Units from `from` to before `to`; seed 0: they are cleared. */
 export interface ScatteredPiece {
@@ -48,16 +41,15 @@ export type RangeWorld = Awaited<ReturnType<typeof openRangeWorld>>;
 export async function openRangeWorld(engine: Engine) {
   const real = openPartition(engine);
   let kill: Kill | undefined;
-  const partition: Partition = {
+  const decided: Partition = {
     ...real,
     async transact(queueKey, fn) {
-      if (kill && kill.commits-- <= 0 && !kill.isAfter) throw new Killed();
       const result = await real.transact(queueKey, fn);
       if (queueKey === DECIDES) world.hasDecided = true;
-      if (kill && kill.commits < 0) throw new Killed();
       return result;
     },
   };
+  const partition = killable(decided, () => kill);
   await setUp(real);
   let epoch = await takeOverEpoch(real);
   const extents = openMemoryExtents({ epoch, extentBytesMax: 4 << 20 });
@@ -87,9 +79,13 @@ export async function openRangeWorld(engine: Engine) {
       process = open();
     },
     newId: () => process.content.newId(),
-    create: (id: ContentId) =>
+    /** Rows as no process would leave them. */
+    damage: (fn: (tx: Transaction) => Promise<void>) => act(fn),
+    /** @param firstSeed of the first unit; undefined: nothing is written yet */
+    create: (id: ContentId, firstSeed?: number) =>
       act(async (tx) => {
-        ranges().create(tx, ACCOUNT, id);
+        if (firstSeed === undefined) ranges().create(tx, ACCOUNT, id);
+        else ranges().createWithBytes(tx, ACCOUNT, id, bytesOfUnits(0, 1, firstSeed));
         putRecord(tx, id);
       }),
     async write(id: ContentId, from: number, count: number, seed: number) {
@@ -119,11 +115,10 @@ export async function openRangeWorld(engine: Engine) {
         uploaded.release();
       }
     },
-    /** Units of each short write that is stored in the map page. */
+    /** Units of each piece of a map page. */
     async piecesOf(id: ContentId, page: number): Promise<number[]> {
       const row = await partition.read((at) => at.get(mapPageKey(ACCOUNT, id, page)));
-      const sources = visibleBytes(decodeMapPage(row!).segments).values();
-      return [...sources].flatMap(({ source }) => (isInline(source) ? [source.bytes.length / UNIT] : []));
+      return measure(decodeMapPage(row!).segments).pieces.map(({ length }) => length / UNIT);
     },
     /** A short write that need not begin or end with a unit. */
     writeBytes: (id: ContentId, offset: number, inline: Buffer) =>
@@ -269,7 +264,7 @@ export async function openRangeWorld(engine: Engine) {
     },
     /** Rows of contents, by their kind. */
     async leftRows() {
-      const kinds = ['c', 'M', 'o', 'N', 'k', 'l', 'x', 'm'];
+      const kinds = ['c', 'M', 'I', 'o', 'N', 'k', 'l', 'x', 'm'];
       const counts: Record<string, number> = {};
       for (const kind of kinds) {
         const rows = await real.read((at) => at.scan(keysUnder([ACCOUNT, kind]), { limit: 1_000 }));

@@ -2,10 +2,8 @@
 import { createHmac } from 'node:crypto';
 
 export const ACCOUNT = 'devstoreaccount1';
-const KEY = Buffer.from(
-  'Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==',
-  'base64',
-);
+export const ACCOUNT_KEY = 'Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==';
+const KEY = Buffer.from(ACCOUNT_KEY, 'base64');
 
 /** @typedef {[name: string, value: string]} Pair */
 
@@ -78,13 +76,14 @@ export function accountSas(fields) {
 
 /**
  * The same of a service SAS; `resource` is '/container' or '/container/blob', decoded.
- * @param {string} resource @param {Readonly<Record<string, string>>} fields
+ * @param {string} resource @param {Readonly<Record<string, string>>} fields @param {'blob' | 'file'} service
  */
-export function serviceSas(resource, fields) {
+export function serviceSas(resource, fields, service = 'blob') {
   const { sp = '', st = '', se = '', si = '', sip = '', spr = '', sv = '', sr = '', ses = '' } = fields;
   const { rscc = '', rscd = '', rsce = '', rscl = '', rsct = '', snapshot = '' } = fields;
-  const place = `/blob/${ACCOUNT}${resource}`;
-  const all = [sp, st, se, place, si, sip, spr, sv, sr, snapshot, ses, rscc, rscd, rsce, rscl, rsct];
+  const place = `/${service}/${ACCOUNT}${resource}`;
+  const ofBlob = service === 'blob' ? [sr, snapshot, ses] : [];
+  const all = [sp, st, se, place, si, sip, spr, sv, ...ofBlob, rscc, rscd, rsce, rscl, rsct];
   return parts({ ...fields, sig: hmac(all.join('\n')) });
 }
 

@@ -5,8 +5,9 @@ import { run } from './server-process.mjs';
 export interface Server {
   /** Of its blobs. None while it does not run. */
   origin(): string | undefined;
-  /** Of another service: Queue or Table. */
+  /** Of another service: Queue, Table or File. */
   originOf(service: string): string | undefined;
+  smbUrl(): string | undefined;
   start(): Promise<void>;
   /** With -9, by default. */
   kill(signal?: NodeJS.Signals): Promise<void>;
@@ -27,6 +28,7 @@ export function restartableServer(flags: readonly string[], folder = root): Serv
   return {
     origin: () => origin,
     originOf: (service) => (origin === undefined ? undefined : program?.origins()[service]),
+    smbUrl: () => (origin === undefined ? undefined : /^ +SMB +(smb:\S+)$/m.exec(program?.stdout() ?? '')?.[1]),
     async start() {
       const words = [`${folder}/dist/bin/holdfast.js`, 'start', '--blobPort', '0', ...flags];
       program = run([process.execPath, ...words]);

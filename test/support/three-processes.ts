@@ -72,6 +72,7 @@ export async function startThree(options: StartOptions): Promise<ThreeProcesses>
       queueUrl: `${origins.queue[0]!.origin}/devstoreaccount1`,
       tableUrl: `${origins.table[0]!.origin}/devstoreaccount1`,
       fileUrl: `${origins.file[0]!.origin}/devstoreaccount1`,
+      smbUrl: servers[0]!.smbUrl()!,
       connectionString: '',
       authority: undefined,
       stop,

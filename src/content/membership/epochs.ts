@@ -6,6 +6,7 @@ import { encodeKey } from '../../partition/keys.ts';
 import { type Partition, type Row, type Snapshot, type Transaction, Unavailable } from '../../partition/partition.ts';
 import { encodeValue } from '../../partition/values.ts';
 import { epochFromKey, epochKey, epochsIn, heartbeatKey, LAST_EPOCH_KEY } from '../rows.ts';
+import { removeOwner } from './owner-rows.ts';
 
 /** More than the processes that share a store and those that are killed while they start. */
 const EPOCHS_MAX = 1_000;
@@ -35,10 +36,11 @@ export async function addEpoch(partition: Partition, firstHeartbeat: (tx: Transa
   return value;
 }
 
-/** After this commit, no commit of the process can name new bytes. An epoch is never used again. */
+/** After this commit, no commit of the process can name new bytes or rest on its volatile rows. An epoch is never used again. */
 export function removeEpoch(tx: Transaction, epoch: bigint): void {
   tx.remove(epochKey(epoch));
   tx.remove(heartbeatKey(epoch));
+  removeOwner(tx, epoch);
 }
 
 /** Epochs of the processes that were members when the snapshot was taken. */

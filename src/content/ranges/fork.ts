@@ -1,11 +1,12 @@
-/** A writable copy of one generation: a new content of the same chunks, made in slices. Bytes are not copied. */
+/** A writable copy of one generation: a new content of the same chunks, made in slices. Of the bytes only short writes are copied. */
 import { encodeKey, type Key } from '../../partition/keys.ts';
 import type { Partition, Transaction } from '../../partition/partition.ts';
 import { RefcountChanges } from '../refcounts.ts';
 import { type AccountId, type ContentId, formatId } from '../rows.ts';
-import { chunksIn, type MapSegment, withoutZeros } from './map-page.ts';
+import { isPiece, type MapSegment, measure, withoutZeros } from './map-page.ts';
 import { encodeMapPage } from './map-page-codec.ts';
 import { mapPageKey, NEW_MAP, type RangeMap } from './map-rows.ts';
+import { storePieces, withBytes } from './pieces.ts';
 import { type PageSegments, pagesAt } from './reads.ts';
 
 export interface ForkSource {
@@ -16,8 +17,9 @@ export interface ForkSource {
 }
 
 const SLICE_PAGES = 100;
-/** Chunks of a slice: each is a row of the commit, and may be one of another extent's live bytes. */
-const SLICE_CHUNKS = 400;
+/** Chunks and pieces of a slice: each is a row of the commit, and a chunk may be one of another extent's live bytes. */
+const SLICE_SOURCES = 400;
+const SLICE_BYTES = 1 << 20;
 
 /** The caller has begun the pending content, and finishes or abandons it. */
 export async function forkPages(
@@ -46,17 +48,20 @@ async function forkSlice(
   from: number,
 ): Promise<number> {
   const refs = new RefcountChanges();
-  let [chunks, pages, end] = [0, 0, length];
+  let [sources, bytes, pages, end] = [0, 0, 0, length];
   for await (const { offset, segments } of pagesAt(tx, account, map, gen, { from, to: length })) {
-    if (chunks >= SLICE_CHUNKS || pages >= SLICE_PAGES) {
+    if (sources >= SLICE_SOURCES || bytes >= SLICE_BYTES || pages >= SLICE_PAGES) {
       end = offset;
       break;
     }
-    const copied = copiedSegments({ offset, segments }, length);
-    if (copied.length === 0) continue;
-    const named = chunksIn(copied);
-    for (const chunk of named) refs.add(chunk, 1);
-    chunks += named.length;
+    const found = copiedSegments({ offset, segments }, length);
+    if (found.length === 0) continue;
+    const withPieces = await withBytes(tx, { account, id: map.id, offset }, found);
+    const copied = storePieces(tx, { account, id: copy, offset }, withPieces);
+    const { chunks, pieces, pieceBytes } = measure(copied);
+    for (const { chunk } of chunks) refs.add(chunk, 1);
+    sources += chunks.length + pieces.length;
+    bytes += pieceBytes;
     pages++;
     const { gen: born, lastVoid: seen } = NEW_MAP;
     const page = { ...{ born, seen }, made: tx.timestamp, isQueued: false, nextPiece: nextPieceAfter(copied) };
@@ -75,7 +80,7 @@ function copiedSegments({ offset, segments }: PageSegments, length: number): Map
 
 function nextPieceAfter(segments: readonly MapSegment[]): number {
   return segments.reduce(
-    (next, { source }) => (source && 'piece' in source ? Math.max(next, source.piece + 1) : next),
+    (next, { source }) => (source && isPiece(source) ? Math.max(next, source.piece + 1) : next),
     0,
   );
 }

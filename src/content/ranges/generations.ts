@@ -4,7 +4,8 @@ import type { Row, Transaction } from '../../partition/partition.ts';
 import { encodeValue } from '../../partition/values.ts';
 import { RefcountChanges } from '../refcounts.ts';
 import { type AccountId, type ContentId, formatId, type Id, parseId } from '../rows.ts';
-import { chunksIn } from './map-page.ts';
+import { type GroupPlace, isHeld } from './groups.ts';
+import { chunksIn, measure } from './map-page.ts';
 import { decodeMapPage } from './map-page-codec.ts';
 import {
   encodeRangesDeletion,
@@ -21,12 +22,14 @@ import {
   type RangesDeletion,
   updateRanges,
 } from './map-rows.ts';
-import { isHeld } from './pages.ts';
+import { piecesIn, removePieces } from './pieces.ts';
 
 type GenerationDeletion = RangesDeletion & { readonly kind: 'generation' };
 
-/** Pages that a slice looks at; each may have 64 chunks. */
-const SLICE_PAGES = 12;
+/** Map pages of a slice: each may have 64 chunks and 128 pieces. Older ones have no rows of pieces. */
+const SLICE_PAGES = 5;
+const SLICE_OLDER_PAGES = 12;
+const SLICE_PIECES = 500;
 
 /** Takes a snapshot: the generation is held, and the next write belongs to the next one. @returns the held generation */
 export async function holdGeneration(tx: Transaction, account: AccountId, { id, gen }: RangeMap): Promise<number> {
@@ -84,7 +87,7 @@ export async function sweepGeneration(
     return false;
   }
   if (!content) return true;
-  const next = await sweepUnneeded(tx, account, id, deletion.next, content.isEnded === true);
+  const next = await sweepUnneeded(tx, account, { id, ...content }, deletion.next);
   if (!next) return true;
   tx.put(key, encodeRangesDeletion({ ...deletion, next }));
   return false;
@@ -96,17 +99,17 @@ type Cursor = NonNullable<GenerationDeletion['next']>;
 async function sweepUnneeded(
   tx: Transaction,
   account: AccountId,
-  id: ContentId,
+  map: RangeMap,
   { offset, died }: Cursor,
-  isEnded: boolean,
 ): Promise<Cursor | undefined> {
+  const { id, isEnded } = map;
   const isOlder = died !== undefined;
   const range = isOlder
     ? { from: olderPageKey(account, id, offset, died), to: olderPagesIn(account, id).to }
     : { from: mapPageKey(account, id, offset), to: mapPagesIn(account, id).to };
-  const rows = await tx.scanUnchecked(range, { limit: SLICE_PAGES });
+  const rows = await tx.scanUnchecked(range, { limit: isOlder ? SLICE_OLDER_PAGES : SLICE_PAGES });
   const refs = new RefcountChanges();
-  for (const row of rows) await removeUnneeded(tx, account, id, row, isOlder, refs);
+  for (const row of rows) await removeUnneeded(tx, account, map, row, isOlder, refs);
   await refs.apply(tx, account);
   const last = rows.at(-1);
   if (last) {
@@ -119,45 +122,60 @@ async function sweepUnneeded(
 async function removeUnneeded(
   tx: Transaction,
   account: AccountId,
-  id: ContentId,
+  map: RangeMap,
   row: Row,
   isOlder: boolean,
   refs: RefcountChanges,
 ): Promise<void> {
   const { born, segments } = decodeMapPage(row);
-  const died = isOlder ? numbersAfterId(row.key)[1] : undefined;
+  const [offset = 0, until] = numbersAfterId(row.key);
+  const died = isOlder ? until : map.endedIn;
   tx.addReadCheck(row);
-  if (await isHeld(tx, account, id, born, died)) return;
+  if (await isHeld(tx, account, map, born, died)) return;
   tx.remove(row.key);
-  for (const chunk of chunksIn(segments)) refs.add(chunk, -1);
+  const { chunks, pieces } = measure(segments);
+  if (!isOlder) removePieces(tx, { account, id: map.id, offset }, pieces, []);
+  for (const { chunk } of chunks) refs.add(chunk, -1);
 }
 
 /**
  * No record names the current state any more, but generations are still held: map pages that none of them needs are to be removed.
  * Nothing can be written any more.
+ * @param place of a content in a group: the generation of this write
  */
-export async function endCurrent(tx: Transaction, account: AccountId, id: ContentId): Promise<void> {
+export async function endCurrent(
+  tx: Transaction,
+  account: AccountId,
+  id: ContentId,
+  place?: GroupPlace,
+): Promise<void> {
   const content = await findRanges(tx, account, id);
   // With the last reference the whole content is gone.
   if (!content) return;
-  await updateRanges(tx, account, id, { isEnded: true });
-  queueRanges(tx, account, generationDeletion(id, content.gen));
+  const gen = Math.max(content.gen, place?.gen ?? 0);
+  const ended = place && { gen, endedIn: gen, group: place.group };
+  await updateRanges(tx, account, id, { isEnded: true, ...ended });
+  queueRanges(tx, account, generationDeletion(id, gen));
 }
 
-/** One slice of a content in the deletion queue: its pages, then its held generations. True: nothing is left. */
+/** One slice of a content in the deletion queue: its pages, then its held generations and short writes. True: nothing is left. */
 export async function sweepRanges(tx: Transaction, account: AccountId, id: ContentId): Promise<boolean> {
   const refs = new RefcountChanges();
-  for (const range of [mapPagesIn(account, id), olderPagesIn(account, id), heldIn(account, id)]) {
-    const rows = await tx.scanUnchecked({ from: range.from, to: range.to }, { limit: SLICE_PAGES });
+  for (const range of [mapPagesIn(account, id), olderPagesIn(account, id)]) {
+    const rows = await tx.scanUnchecked(range, { limit: SLICE_OLDER_PAGES });
     if (rows.length === 0) continue;
     for (const row of rows) {
       tx.addReadCheck(row);
       tx.remove(row.key);
-      if (range.from === heldIn(account, id).from) continue;
       for (const chunk of chunksIn(decodeMapPage(row).segments)) refs.add(chunk, -1);
     }
     await refs.apply(tx, account);
     return false;
+  }
+  for (const range of [heldIn(account, id), piecesIn(account, id)]) {
+    const rows = await tx.scanUnchecked(range, { limit: SLICE_PIECES, bytesMax: 1 << 20 });
+    for (const { key } of rows) tx.remove(key);
+    if (rows.length > 0) return false;
   }
   return true;
 }

@@ -1,134 +1,196 @@
 /**
- * The stored form of a map page: numbers of variable length, then the bytes of its short writes. A page is written with every short write,
- * so that its size is what such a write costs in the log.
+ * The stored form of a map page: numbers of variable length, and in an older page the bytes of its short writes. A page is written with every
+ * write, so that its size is a part of what a write costs in the log.
  */
 import type { Row } from '../../partition/partition.ts';
 import { decodeBytes, encodeBytes } from '../../partition/values.ts';
 import {
   type ChunkSource,
-  type InlineSource,
-  isInline,
   type MapPage,
   type MapSegment,
+  measure,
+  type PageUse,
+  type PieceSource,
   type SegmentSource,
-  sourceKey,
-  visibleBytes,
 } from './map-page.ts';
 
 const QUEUED = 1;
+/** The pieces are in rows of their own. */
+const PIECE_ROWS = 2;
 const ZEROS = 0;
 
-/** Sources that no segment names any more are left out. */
-export function encodeMapPage({ made, born, seen, isQueued, nextPiece, segments }: MapPage): Buffer {
-  const chunks: ChunkSource[] = [];
-  const pieces: InlineSource[] = [];
-  const indexes = new Map<string, number>();
-  const sources = visibleBytes(segments);
-  for (const [key, { source }] of sources) {
-    if (isInline(source)) continue;
-    chunks.push(source);
-    indexes.set(key, chunks.length);
-  }
-  for (const [key, { source }] of sources) {
-    if (!isInline(source)) continue;
-    pieces.push(source);
-    indexes.set(key, chunks.length + pieces.length);
-  }
-  const out = new NumberWriter();
+/** A page as its row has it. */
+export interface StoredPage extends MapPage {
+  readonly use: PageUse;
+}
+
+/** Pages that were written last: transactions of one batch read the page that the one before them has written. */
+const RECENT_PAGES = 8;
+const recent: { value: Buffer; page: StoredPage }[] = [];
+let nextRecent = 0;
+
+/**
+ * Sources that no segment names any more are left out.
+ * @param use of the segments
+ */
+export function encodeMapPage(page: MapPage, use: PageUse = measure(page.segments)): Buffer {
+  const { made, born, seen, isQueued, nextPiece, segments } = page;
+  const { chunks, pieces } = use;
+  const indexes = new Map<SegmentSource, number>();
+  for (const source of chunks) indexes.set(source, indexes.size + 1);
+  for (const source of pieces) indexes.set(source, indexes.size + 1);
+  const inRow = bytesInRow(pieces);
+  out.begin();
   out.bigint(made);
-  for (const number of [born, seen, isQueued ? QUEUED : 0, nextPiece, chunks.length, pieces.length, segments.length])
-    out.number(number);
+  out.number(born);
+  out.number(seen);
+  out.number((isQueued ? QUEUED : 0) | (inRow ? 0 : PIECE_ROWS));
+  out.number(nextPiece);
+  out.number(chunks.length);
+  out.number(pieces.length);
+  out.number(segments.length);
   for (const { chunk, length } of chunks) {
     out.bigint(chunk.epoch);
     out.bigint(chunk.number);
     out.number(length);
   }
-  for (const { piece, bytes } of pieces) {
+  for (const { piece, length } of pieces) {
     out.number(piece);
-    out.number(bytes.length);
+    out.number(length);
   }
   let end = 0;
   for (const { from, to, born: since, source, at } of segments) {
     out.number(from - end);
     out.number(to - from);
     out.number(born - since);
-    out.number(source ? indexes.get(sourceKey(source))! : ZEROS);
+    out.number(source ? indexes.get(source)! : ZEROS);
     if (source) out.number(at);
     end = to;
   }
-  return encodeBytes(out.bytes(), Buffer.concat(pieces.map(({ bytes }) => bytes)));
+  const value = encodeBytes(out.written(), inRow && Buffer.concat(inRow));
+  if (!inRow) recent[nextRecent++ % RECENT_PAGES] = { value, page: { ...page, use } };
+  return value;
 }
 
-export function decodeMapPage(row: Pick<Row, 'value'>): MapPage {
+/** Undefined: none of them is to be in the page's row. */
+function bytesInRow(pieces: readonly PieceSource[]): Buffer[] | undefined {
+  if (!pieces[0]?.bytes) return undefined;
+  return pieces.map(({ bytes }) => {
+    if (!bytes) throw new Error('a map page with some of its pieces');
+    return bytes;
+  });
+}
+
+export function decodeMapPage(row: Pick<Row, 'value'>): StoredPage {
+  for (const { value, page } of recent) if (value === row.value) return page;
+  return readMapPage(row);
+}
+
+function readMapPage(row: Pick<Row, 'value'>): StoredPage {
   const value = decodeBytes(row);
   const input = new NumberReader(value);
   const made = input.bigint();
   const [born, seen, flags, nextPiece] = [input.number(), input.number(), input.number(), input.number()];
-  const [chunks, pieces, count] = [input.number(), input.number(), input.number()];
-  const sources: SegmentSource[] = [];
-  for (let i = 0; i < chunks; i++)
-    sources.push({ chunk: { epoch: input.bigint(), number: input.bigint() }, length: input.number() });
-  const lengths: { piece: number; length: number }[] = [];
-  for (let i = 0; i < pieces; i++) lengths.push({ piece: input.number(), length: input.number() });
-  const places: { from: number; to: number; born: number; index: number; at: number }[] = [];
-  let end = 0;
-  for (let i = 0; i < count; i++) {
-    const from = end + input.number();
-    end = from + input.number();
+  const [chunkCount, pieceCount, count] = [input.number(), input.number(), input.number()];
+  const chunks: ChunkSource[] = [];
+  let chunkBytes = 0;
+  for (let i = 0; i < chunkCount; i++) {
+    const source = { chunk: { epoch: input.bigint(), number: input.bigint() }, length: input.number() };
+    chunks.push(source);
+    chunkBytes += source.length;
+  }
+  const numbers: { piece: number; length: number }[] = [];
+  let pieceBytes = 0;
+  for (let i = 0; i < pieceCount; i++) {
+    numbers.push({ piece: input.number(), length: input.number() });
+    pieceBytes += numbers[i]!.length;
+  }
+  const hasBytes = (flags & PIECE_ROWS) === 0;
+  const end = hasBytes ? value.length - pieceBytes : value.length;
+  const pieces: readonly PieceSource[] = hasBytes ? withBytesFrom(value, end, numbers) : numbers;
+  const segments: MapSegment[] = [];
+  let visibleChunkBytes = 0;
+  for (let i = 0, last = 0; i < count; i++) {
+    const from = last + input.number();
+    last = from + input.number();
     const since = born - input.number();
     const index = input.number();
-    places.push({ from, to: end, born: since, index, at: index === ZEROS ? 0 : input.number() });
+    const at = index === ZEROS ? 0 : input.number();
+    if (index > 0 && index <= chunkCount) visibleChunkBytes += last - from;
+    const source = index <= chunkCount ? chunks[index - 1] : pieces[index - chunkCount - 1];
+    segments.push({ from, to: last, born: since, source, at });
   }
-  let begin = input.position;
-  for (const { piece, length } of lengths) {
-    sources.push({ piece, bytes: value.subarray(begin, begin + length) });
-    begin += length;
-  }
-  if (begin !== value.length) throw new Error(`a map page of ${value.length} bytes, not ${begin}`);
-  const segments = places.map(({ index, ...place }): MapSegment => ({ ...place, source: sources[index - 1] }));
-  return { made, born, seen, isQueued: (flags & QUEUED) !== 0, nextPiece, segments };
+  if (input.position !== end) throw new Error(`the segments of a map page end at ${input.position}, not ${end}`);
+  const use = { segments: count, pieces, pieceBytes, chunks, chunkBytes, visibleChunkBytes };
+  return { made, born, seen, isQueued: (flags & QUEUED) !== 0, nextPiece, segments, use };
 }
+
+function withBytesFrom(value: Buffer, from: number, pieces: readonly PieceSource[]): PieceSource[] {
+  let end = from;
+  return pieces.map(({ piece, length }) => {
+    const begin = end;
+    end += length;
+    return { piece, length, bytes: value.subarray(begin, end) };
+  });
+}
+
+// Fields of the classes below are not #private: Node 20 takes longer to make such fields than to write a number.
 
 /** Seven bits a byte, the lowest first; the highest bit says that more follow. */
 class NumberWriter {
-  #bytes = Buffer.allocUnsafe(1024);
-  #end = 0;
+  private bytes = Buffer.allocUnsafeSlow(4 << 10);
+  private numbers = viewOf(this.bytes);
+  private end = 0;
+
+  begin(): void {
+    this.end = 0;
+  }
 
   number(value: number): void {
     if (!Number.isSafeInteger(value) || value < 0) throw new RangeError(`not a number of a map page: ${value}`);
-    this.#reserve();
+    this.reserve();
     let left = value;
-    for (; left >= 0x80; left = Math.floor(left / 0x80)) this.#bytes[this.#end++] = (left % 0x80) | 0x80;
-    this.#bytes[this.#end++] = left;
+    for (; left >= 0x80; left = Math.floor(left / 0x80)) this.bytes[this.end++] = (left % 0x80) | 0x80;
+    this.bytes[this.end++] = left;
   }
 
   bigint(value: bigint): void {
-    this.#reserve();
-    this.#end = this.#bytes.writeBigUInt64BE(value, this.#end);
+    this.reserve();
+    this.numbers.setBigUint64(this.end, value);
+    this.end += 8;
   }
 
-  bytes(): Buffer {
-    return this.#bytes.subarray(0, this.#end);
+  /** Valid until the next page is begun. */
+  written(): Buffer {
+    return this.bytes.subarray(0, this.end);
   }
 
-  #reserve(): void {
-    if (this.#end + 10 <= this.#bytes.length) return;
-    this.#bytes = Buffer.concat([this.#bytes, Buffer.allocUnsafe(this.#bytes.length)]);
+  private reserve(): void {
+    if (this.end + 10 <= this.bytes.length) return;
+    const longer = Buffer.allocUnsafeSlow(2 * this.bytes.length);
+    longer.set(this.bytes);
+    this.bytes = longer;
+    this.numbers = viewOf(longer);
   }
 }
 
+/** One for all pages: nothing else runs while one is written. */
+const out = new NumberWriter();
+
 class NumberReader {
   position = 0;
-  readonly #bytes: Buffer;
+  private readonly bytes: Buffer;
+  private readonly numbers: DataView;
 
   constructor(bytes: Buffer) {
-    this.#bytes = bytes;
+    this.bytes = bytes;
+    this.numbers = viewOf(bytes);
   }
 
   number(): number {
     let value = 0;
     for (let factor = 1; ; factor *= 0x80) {
-      const byte = this.#bytes[this.position++];
+      const byte = this.bytes[this.position++];
       if (byte === undefined) throw new Error('a map page without its end');
       value += (byte & 0x7f) * factor;
       if (byte < 0x80) return value;
@@ -136,8 +198,12 @@ class NumberReader {
   }
 
   bigint(): bigint {
-    const value = this.#bytes.readBigUInt64BE(this.position);
+    const value = this.numbers.getBigUint64(this.position);
     this.position += 8;
     return value;
   }
+}
+
+function viewOf(bytes: Buffer): DataView {
+  return new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
 }

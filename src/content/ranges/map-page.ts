@@ -9,13 +9,18 @@ export interface ChunkSource {
   readonly length: number;
 }
 
-/** A short write, stored in the page. `piece` is unique in the page, also after the piece is gone. */
-export interface InlineSource {
+/** Short writes that follow each other. `piece` is unique in the page, also after the piece is gone. */
+export interface PieceSource {
   readonly piece: number;
-  readonly bytes: Buffer;
+  readonly length: number;
+  /** Those of an older page are in its row. Undefined: they are in a row of their own, pieces.ts. */
+  readonly bytes?: Buffer | undefined;
+  /** The row of its own as it is to be written: the piece is new, or was continued. */
+  readonly row?: Buffer | undefined;
 }
 
-export type SegmentSource = ChunkSource | InlineSource;
+/** All segments of a page with bytes of one source have the same object, so that sources are compared by identity. */
+export type SegmentSource = ChunkSource | PieceSource;
 
 export interface MapSegment {
   /** Counted from the start of the page. */
@@ -43,47 +48,49 @@ export interface MapPage {
   readonly segments: readonly MapSegment[];
 }
 
-/** A page that exceeds one of these is to be merged. */
-const INLINE_BYTES_WANTED = 16 << 10;
-const PIECES_WANTED = 256;
+/** A page that exceeds one of these is to be merged: often enough that reads find few rows, and so rarely that a merge is paid by many writes. */
+const PIECE_BYTES_WANTED = 64 << 10;
+const PIECES_WANTED = 64;
 const CHUNKS_WANTED = 16;
 const JOINED_BYTES_MAX = 8 << 10;
 /** More than a page can have whose writes begin and end at multiples of 512 bytes; merge.ts joins those of others. */
 const SEGMENTS_WANTED = 3_072;
-/** A page never exceeds these: a commit of several pages changes the counts of all their chunks. */
-const INLINE_BYTES_MAX = 64 << 10;
-const PIECES_MAX = 1_024;
+/** A page never exceeds these: a commit of five pages may change the rows of all their pieces and chunks, and has at most 1,000 rows. */
+const PIECE_BYTES_MAX = 256 << 10;
+const PIECES_MAX = 128;
 const CHUNKS_MAX = 64;
 const SEGMENTS_MAX = 4_096;
 
-export const isInline = (source: SegmentSource): source is InlineSource => 'piece' in source;
+export const isPiece = (source: SegmentSource): source is PieceSource => 'piece' in source;
 
-export const emptyPage = (made: bigint, born: number, seen: number): MapPage => ({
+const NO_USE: PageUse = { segments: 0, pieces: [], pieceBytes: 0, chunks: [], chunkBytes: 0, visibleChunkBytes: 0 };
+
+export const emptyPage = (made: bigint, born: number, seen: number) => ({
   ...{ made, born, seen },
   isQueued: false,
   nextPiece: 0,
   segments: [],
+  use: NO_USE,
 });
 
 /** The segments with one more, which replaces what was at its place. */
 export function withSegment(segments: readonly MapSegment[], added: MapSegment): MapSegment[] {
-  return coalesce([...outside(segments, -Infinity, added.from), added, ...outside(segments, added.to, Infinity)]);
+  return replacePart(segments, added.from, added.to, () => [added]);
 }
 
-/**
- * A short write that follows another one of its generation, as one with it: a page of appends has few segments. It is another piece, so that
- * a merge that has planned for the first one leaves it; hence the limit, or a page under constant appends would never be merged.
- */
-export function joinPiece(segments: readonly MapSegment[], added: MapSegment): MapSegment {
-  const { source, from } = added;
-  const before = segments.findLast((segment) => segment.from < from);
-  if (!source || !isInline(source) || before?.to !== from || before.born !== added.born) return added;
-  const { source: first, at } = before;
-  if (!first || !isInline(first) || at !== 0 || first.bytes.length !== before.to - before.from) return added;
-  const bytes = first.bytes.length + source.bytes.length;
-  if (bytes > JOINED_BYTES_MAX) return added;
-  const joined = { piece: source.piece, bytes: Buffer.concat([first.bytes, source.bytes], bytes) };
-  return { ...added, from: before.from, source: joined };
+/** The segment before this place that a short write there continues: all of one piece, with room for as many bytes more. */
+export function joinableBefore(
+  segments: readonly MapSegment[],
+  from: number,
+  born: number,
+  bytes: number,
+): (MapSegment & { readonly source: PieceSource }) | undefined {
+  const before = segments[firstEndingFrom(segments, from)];
+  if (!before?.source || !isPiece(before.source) || before.to !== from || before.born !== born) return undefined;
+  const { source, at } = before;
+  if (at !== 0 || source.length !== before.to - before.from || source.length + bytes > JOINED_BYTES_MAX)
+    return undefined;
+  return { ...before, source };
 }
 
 /** The segments with zeros of this generation where something was from `from` to before `to`; `zeros` undefined: with nothing there. */
@@ -93,26 +100,55 @@ export function cutSegments(
   to: number,
   zeros: number | undefined,
 ): MapSegment[] {
-  const cut = outside(segments, from, to);
-  const cleared = zeros === undefined ? [] : cut.map((each) => ({ from: each.from, to: each.to, born: zeros, at: 0 }));
-  return coalesce([...outside(segments, -Infinity, from), ...cleared, ...outside(segments, to, Infinity)]);
+  return replacePart(segments, from, to, (cut) =>
+    zeros === undefined ? [] : cut.map((each) => ({ from: each.from, to: each.to, born: zeros, at: 0 })),
+  );
+}
+
+/** Only the segments near the place are looked at: a page may have thousands. */
+function replacePart(
+  segments: readonly MapSegment[],
+  from: number,
+  to: number,
+  replace: (cut: MapSegment[]) => MapSegment[],
+): MapSegment[] {
+  const first = firstEndingFrom(segments, from);
+  let end = first;
+  while (end < segments.length && segments[end]!.from <= to) end++;
+  const near = segments.slice(first, end);
+  const replaced = [
+    ...clip(near, Number.NEGATIVE_INFINITY, from),
+    ...replace(clip(near, from, to)),
+    ...clip(near, to, Number.POSITIVE_INFINITY),
+  ];
+  return [...segments.slice(0, first), ...coalesce(replaced), ...segments.slice(end)];
+}
+
+/** The index of the first segment that ends at this place or after it. */
+function firstEndingFrom(segments: readonly MapSegment[], place: number): number {
+  let [low, high] = [0, segments.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (segments[middle]!.to < place) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }
 
 /** The parts of the segments from `from` to before `to`. */
-function outside(segments: readonly MapSegment[], from: number, to: number): MapSegment[] {
+function clip(segments: readonly MapSegment[], from: number, to: number): MapSegment[] {
   const parts: MapSegment[] = [];
   for (const segment of segments) {
     const begin = Math.max(segment.from, from);
     const end = Math.min(segment.to, to);
-    if (begin >= end) continue;
-    if (begin === segment.from && end === segment.to) {
-      parts.push(segment);
-      continue;
-    }
-    const at = segment.source ? segment.at + begin - segment.from : 0;
-    parts.push({ ...segment, from: begin, to: end, at });
+    if (begin < end) parts.push(partOf(segment, begin, end));
   }
   return parts;
+}
+
+export function partOf(segment: MapSegment, from: number, to: number): MapSegment {
+  if (from === segment.from && to === segment.to) return segment;
+  return { ...segment, from, to, at: segment.source ? segment.at + from - segment.from : 0 };
 }
 
 /** Neighbours become one segment if they have one generation, and their bytes follow each other in one source. */
@@ -127,14 +163,12 @@ export function coalesce(segments: readonly MapSegment[]): MapSegment[] {
   return joined;
 }
 
-function isContinued(one: MapSegment, next: MapSegment): boolean {
-  if (!one.source || !next.source) return one.source === next.source;
-  return sourceKey(one.source) === sourceKey(next.source) && one.at + one.to - one.from === next.at;
-}
+const isContinued = (one: MapSegment, next: MapSegment): boolean =>
+  one.source === next.source && (!one.source || one.at + one.to - one.from === next.at);
 
-/** Names a source within its page. */
+/** Names a source within its page, also after the page was read again. */
 export function sourceKey(source: SegmentSource): string {
-  return isInline(source) ? `piece ${source.piece}` : `${source.chunk.epoch}-${source.chunk.number}`;
+  return isPiece(source) ? `piece ${source.piece}` : `${source.chunk.epoch}-${source.chunk.number}`;
 }
 
 /** Voids that the page has not seen, up to this generation, in the order of their numbers. `offset` is that of the page. */
@@ -149,55 +183,50 @@ export function applyVoid(segments: readonly MapSegment[], offset: number, { fro
   return cutSegments(segments, from - offset, to - offset, gen);
 }
 
-export const withoutZeros = (segments: readonly MapSegment[]): MapSegment[] => segments.filter(({ source }) => source);
+export const withoutZeros = (segments: readonly MapSegment[]): readonly MapSegment[] =>
+  segments.every(({ source }) => source) ? segments : segments.filter(({ source }) => source);
 
 /** The distinct sources of the segments, each with the number of its bytes that are visible. */
-export function visibleBytes(segments: readonly MapSegment[]): Map<string, { source: SegmentSource; bytes: number }> {
-  const sources = new Map<string, { source: SegmentSource; bytes: number }>();
-  for (const { source, from, to } of segments) {
-    if (!source) continue;
-    const key = sourceKey(source);
-    const known = sources.get(key);
-    if (known) known.bytes += to - from;
-    else sources.set(key, { source, bytes: to - from });
-  }
-  return sources;
+export function visibleBytes(segments: readonly MapSegment[]): Map<SegmentSource, number> {
+  const visible = new Map<SegmentSource, number>();
+  for (const { source, from, to } of segments) if (source) visible.set(source, (visible.get(source) ?? 0) + to - from);
+  return visible;
 }
 
 export function chunksIn(segments: readonly MapSegment[]): ChunkId[] {
-  const chunks: ChunkId[] = [];
-  for (const { source } of visibleBytes(segments).values()) if (!isInline(source)) chunks.push(source.chunk);
-  return chunks;
+  return measure(segments).chunks.map(({ chunk }) => chunk);
 }
 
-interface PageUse {
-  readonly pieces: number;
-  readonly inlineBytes: number;
-  readonly chunks: number;
+/** What the segments of a page name. */
+export interface PageUse {
+  readonly segments: number;
+  readonly pieces: readonly PieceSource[];
+  readonly pieceBytes: number;
+  readonly chunks: readonly ChunkSource[];
   readonly chunkBytes: number;
   readonly visibleChunkBytes: number;
 }
 
-function measure(segments: readonly MapSegment[]): PageUse {
-  const use = { pieces: 0, inlineBytes: 0, chunks: 0, chunkBytes: 0, visibleChunkBytes: 0 };
-  for (const { source, bytes } of visibleBytes(segments).values()) {
-    if (isInline(source)) {
-      use.pieces++;
-      use.inlineBytes += source.bytes.length;
+export function measure(segments: readonly MapSegment[]): PageUse {
+  const [pieces, chunks]: [PieceSource[], ChunkSource[]] = [[], []];
+  let [pieceBytes, chunkBytes, visibleChunkBytes] = [0, 0, 0];
+  for (const [source, visible] of visibleBytes(segments)) {
+    if (isPiece(source)) {
+      pieces.push(source);
+      pieceBytes += source.length;
       continue;
     }
-    use.chunks++;
-    use.chunkBytes += source.length;
-    use.visibleChunkBytes += bytes;
+    chunks.push(source);
+    chunkBytes += source.length;
+    visibleChunkBytes += visible;
   }
-  return use;
+  return { segments: segments.length, pieces, pieceBytes, chunks, chunkBytes, visibleChunkBytes };
 }
 
 /** Whether the page is to be rewritten: too many short writes, chunks or segments, or less than three quarters of its chunks' bytes visible. */
-export function wantsMerge(segments: readonly MapSegment[]): boolean {
-  const { pieces, inlineBytes, chunks, chunkBytes, visibleChunkBytes } = measure(segments);
-  if (pieces > PIECES_WANTED || inlineBytes > INLINE_BYTES_WANTED || isFragmented(segments)) return true;
-  return chunks > CHUNKS_WANTED || !isMostlyVisible(visibleChunkBytes, chunkBytes);
+export function wantsMerge({ segments, pieces, pieceBytes, chunks, chunkBytes, visibleChunkBytes }: PageUse): boolean {
+  if (pieces.length > PIECES_WANTED || pieceBytes > PIECE_BYTES_WANTED || segments > SEGMENTS_WANTED) return true;
+  return chunks.length > CHUNKS_WANTED || !isMostlyVisible(visibleChunkBytes, chunkBytes);
 }
 
 export const isFragmented = (segments: readonly MapSegment[]): boolean => segments.length > SEGMENTS_WANTED;
@@ -205,22 +234,20 @@ export const isFragmented = (segments: readonly MapSegment[]): boolean => segmen
 /** So that the chunks take at most a third more than what can be seen of them. */
 const isMostlyVisible = (visible: number, length: number): boolean => 4 * visible >= 3 * length;
 
-export function isFull(segments: readonly MapSegment[]): boolean {
-  const { pieces, inlineBytes, chunks } = measure(segments);
-  if (pieces > PIECES_MAX || segments.length > SEGMENTS_MAX) return true;
-  return inlineBytes > INLINE_BYTES_MAX || chunks > CHUNKS_MAX;
+export function isFull({ segments, pieces, pieceBytes, chunks }: PageUse): boolean {
+  if (pieces.length > PIECES_MAX || segments > SEGMENTS_MAX) return true;
+  return pieceBytes > PIECE_BYTES_MAX || chunks.length > CHUNKS_MAX;
 }
 
 /**
- * The keys of the sources that a merge moves: all short writes; and of the chunks all if there are too many, or too many segments, else those
- * of which less than three quarters are visible.
+ * The sources that a merge moves: all short writes; and of the chunks all if there are too many, or too many segments, else those of which
+ * less than three quarters are visible.
  */
-export function sourcesToMove(segments: readonly MapSegment[]): Set<string> {
-  const sources = visibleBytes(segments);
+export function sourcesToMove(segments: readonly MapSegment[]): Set<SegmentSource> {
   // One more will be added.
-  const all = measure(segments).chunks >= CHUNKS_WANTED || isFragmented(segments);
-  const moved = new Set<string>();
-  for (const [key, { source, bytes }] of sources)
-    if (isInline(source) || all || !isMostlyVisible(bytes, source.length)) moved.add(key);
+  const all = measure(segments).chunks.length >= CHUNKS_WANTED || isFragmented(segments);
+  const moved = new Set<SegmentSource>();
+  for (const [source, visible] of visibleBytes(segments))
+    if (isPiece(source) || all || !isMostlyVisible(visible, source.length)) moved.add(source);
   return moved;
 }

@@ -2,22 +2,25 @@
  * Copy-on-write of map pages: every change of a page goes through `PageChanges`, which keeps the rows that held generations need, applies
  * voids that the page has not seen, and counts the references of all rows together.
  */
-import type { Row, Snapshot, Transaction } from '../../partition/partition.ts';
+import type { Row, Transaction } from '../../partition/partition.ts';
 import { RefcountChanges } from '../refcounts.ts';
 import { type AccountId, type ContentId, formatId } from '../rows.ts';
+import { isHeld } from './groups.ts';
 import {
   applyVoid,
-  chunksIn,
+  type ChunkSource,
   emptyPage,
   isFull,
   type MapPage,
-  type MapSegment,
+  measure,
+  type PageUse,
   unseenVoids,
   wantsMerge,
   withoutZeros,
 } from './map-page.ts';
 import { decodeMapPage, encodeMapPage } from './map-page-codec.ts';
-import { heldIn, heldKey, mapPageKey, olderPageKey, queueRanges, type RangeMap } from './map-rows.ts';
+import { mapPageKey, olderPageKey, queueRanges, type RangeMap } from './map-rows.ts';
+import { type PagePlace, removePieces, storePieces, withBytes } from './pieces.ts';
 import { joinZeros } from './sectors.ts';
 
 /** The page takes no more short writes or chunks before it is merged. */
@@ -33,55 +36,75 @@ export class MapPageFull extends Error {
   }
 }
 
+type ChangedPage = Pick<MapPage, 'segments' | 'nextPiece'>;
+
 /** The changes of some map pages in one transaction. */
 export class PageChanges {
   readonly refs = new RefcountChanges();
   /** Entries were added to the deletion queue. */
   hasQueued = false;
-  readonly #tx: Transaction;
-  readonly #account: AccountId;
-  readonly #map: RangeMap;
+  // Not #private: Node 20 takes longer to make such fields than to read a row.
+  private readonly tx: Transaction;
+  private readonly account: AccountId;
+  private readonly map: RangeMap;
 
   constructor(tx: Transaction, account: AccountId, map: RangeMap) {
-    this.#tx = tx;
-    this.#account = account;
-    this.#map = map;
+    this.tx = tx;
+    this.account = account;
+    this.map = map;
   }
 
-  /** @param change gets the page with all voids applied; undefined: it stays like that */
+  /** @param change gets the page with all voids applied; pieces that it adds have their bytes. Undefined: the page stays like that */
   async rewrite(
     offset: number,
     row: Pick<Row, 'value'> | undefined,
-    change: (page: MapPage) => Pick<MapPage, 'segments' | 'nextPiece'> = (page) => page,
+    change: (page: MapPage) => ChangedPage | Promise<ChangedPage> = (page) => page,
   ): Promise<void> {
-    const tx = this.#tx;
-    const { gen, newest, lastVoid, isEnded, id } = this.#map;
+    const tx = this.tx;
+    const { gen, newest, lastVoid, isEnded, id } = this.map;
+    const place = this.place(offset);
     const before = row && decodeMapPage(row);
-    for (const chunk of before ? chunksIn(before.segments) : []) this.refs.add(chunk, -1);
-    let page = before ? await this.#applyVoids(offset, before) : emptyPage(tx.timestamp, gen, lastVoid);
-    if (before && page.born <= newest) this.#keepOlder(offset, page, gen);
-    const { segments: changed, nextPiece } = change(page);
+    const found = before ?? emptyPage(tx.timestamp, gen, lastVoid);
+    const page = before ? await this.applyVoids(offset, before) : found;
+    if (before && page.born <= newest && (await this.isSeen(page))) await this.keepOlder(offset, page, gen);
+    const { segments: changed, nextPiece } = await change(page);
     // Generations can be compared only with one that is held.
-    const segments = newest === 0 ? withoutZeros(changed) : joinZeros(changed);
-    if (isFull(segments)) throw new MapPageFull(id, offset);
-    page = { ...page, born: gen, seen: lastVoid, nextPiece, segments };
-    const key = mapPageKey(this.#account, id, offset);
-    if (segments.length === 0 || isEnded) {
+    const left = newest === 0 ? withoutZeros(changed) : joinZeros(changed);
+    const key = mapPageKey(this.account, id, offset);
+    const isGone = left.length === 0 || isEnded === true;
+    const segments = isGone ? [] : storePieces(tx, place, left);
+    const use = measure(segments);
+    if (isFull(use)) throw new MapPageFull(id, offset);
+    removePieces(tx, place, found.use.pieces, use.pieces);
+    this.countChanges(found.use.chunks, use.chunks);
+    if (isGone) {
       tx.remove(key);
       return;
     }
-    const isQueued = page.isQueued || this.#queueMerge(offset, segments);
-    for (const chunk of chunksIn(segments)) this.refs.add(chunk, 1);
-    tx.put(key, encodeMapPage({ ...page, isQueued }));
+    const isQueued = page.isQueued || this.queueMerge(offset, use);
+    const { made } = page;
+    tx.put(key, encodeMapPage({ made, born: gen, seen: lastVoid, isQueued, nextPiece, segments }, use));
+  }
+
+  /** A chunk that stays has the same object. */
+  private countChanges(before: readonly ChunkSource[], after: readonly ChunkSource[]): void {
+    const left = new Set(after);
+    for (const source of before) if (!left.delete(source)) this.refs.add(source.chunk, -1);
+    for (const { chunk } of left) this.refs.add(chunk, 1);
+  }
+
+  private place(offset: number): PagePlace {
+    return { account: this.account, id: this.map.id, offset };
   }
 
   /** Held generations before and after a void see different bytes: the page is split where one of them is in between. */
-  async #applyVoids(offset: number, before: MapPage): Promise<MapPage> {
-    const { gen, voids, id } = this.#map;
+  private async applyVoids(offset: number, before: MapPage): Promise<MapPage> {
+    const { gen, voids } = this.map;
     let page = before;
     for (const each of unseenVoids(before, offset, voids, gen)) {
       if (page.born < each.gen) {
-        if (await isHeld(this.#tx, this.#account, id, page.born, each.gen)) this.#keepOlder(offset, page, each.gen);
+        if (await isHeld(this.tx, this.account, this.map, page.born, each.gen))
+          await this.keepOlder(offset, page, each.gen);
         page = { ...page, born: each.gen };
       }
       page = { ...page, segments: applyVoid(page.segments, offset, each) };
@@ -89,31 +112,27 @@ export class PageChanges {
     return page;
   }
 
-  #keepOlder(offset: number, page: MapPage, died: number): void {
-    if (page.segments.length === 0) return;
-    const { segments } = page;
-    this.#queueMerge(offset, segments, died);
-    for (const chunk of chunksIn(segments)) this.refs.add(chunk, 1);
-    this.#tx.put(olderPageKey(this.#account, this.#map.id, offset, died), encodeMapPage({ ...page, isQueued: false }));
+  /** Of a group, `newest` may have been released since, or be older than the content. */
+  private async isSeen({ born }: MapPage): Promise<boolean> {
+    const { group, gen } = this.map;
+    return group === undefined || isHeld(this.tx, this.account, this.map, born, gen);
   }
 
-  #queueMerge(offset: number, segments: readonly MapSegment[], died?: number): boolean {
-    if (!wantsMerge(segments)) return false;
-    queueRanges(this.#tx, this.#account, { kind: 'merge', content: formatId(this.#map.id), offset, died });
+  /** The row has the bytes of its short writes: their own rows belong to the map page, which changes them. */
+  private async keepOlder(offset: number, page: MapPage, died: number): Promise<void> {
+    if (page.segments.length === 0) return;
+    const segments = await withBytes(this.tx, this.place(offset), page.segments);
+    const use = measure(segments);
+    this.queueMerge(offset, use, died);
+    for (const { chunk } of use.chunks) this.refs.add(chunk, 1);
+    const key = olderPageKey(this.account, this.map.id, offset, died);
+    this.tx.put(key, encodeMapPage({ ...page, segments, isQueued: false }, use));
+  }
+
+  private queueMerge(offset: number, use: PageUse, died?: number): boolean {
+    if (!wantsMerge(use)) return false;
+    queueRanges(this.tx, this.account, { kind: 'merge', content: formatId(this.map.id), offset, died });
     this.hasQueued = true;
     return true;
   }
-}
-
-/** Whether a generation from `from` to before `to` is held. */
-export async function isHeld(
-  at: Snapshot,
-  account: AccountId,
-  id: ContentId,
-  from: number,
-  to = Number.POSITIVE_INFINITY,
-): Promise<boolean> {
-  const end = to === Number.POSITIVE_INFINITY ? heldIn(account, id).to : heldKey(account, id, to);
-  const [held] = await at.scan({ from: heldKey(account, id, from), to: end }, { limit: 1 });
-  return held !== undefined;
 }

@@ -5,10 +5,11 @@ import { abandonPending, beginPending, endPending } from '../manifest.ts';
 import { type AccountId, type ChunkRef, type ContentId, contentKey, encodeContent, type Id, parseId } from '../rows.ts';
 import { type ForkSource, forkPages } from './fork.ts';
 import * as generations from './generations.ts';
-import { NEW_MAP, type RangeMap, type RangesDeletion, readRangeMap } from './map-rows.ts';
+import type { GroupPlace } from './groups.ts';
+import { findRanges, NEW_MAP, type RangeMap, type RangesDeletion, readRangeMap, updateRanges } from './map-rows.ts';
 import { finishMerge, type MergeContext, type MergeTarget, mergePage } from './merge.ts';
 import { MapPageFull } from './pages.ts';
-import { type ByteRange, type ChangedRange, compareGenerations, listRanges } from './reads.ts';
+import { type ByteRange, type ChangedRange, compareGenerations, compareSectors, listRanges } from './reads.ts';
 import { sweepVoid } from './voids.ts';
 import { clearRange, type MapWritten, type WrittenBytes, writeRange, writeRanges } from './writes.ts';
 
@@ -24,7 +25,11 @@ export interface HeldRead {
 /** The functions that take a transaction only read and write rows, so they may run again. */
 export interface RangeMaps {
   /** Adds an empty content with one reference. */
-  create(tx: Transaction, account: AccountId, id: ContentId): void;
+  create(tx: Transaction, account: AccountId, id: ContentId, place?: GroupPlace): void;
+  /** Before a write of a content in a group: the content's row has the generation of its last write, for the sweeper. */
+  advance(tx: Transaction, account: AccountId, id: ContentId, place: GroupPlace): Promise<void>;
+  /** Adds a content of one short write, from byte 0 on. */
+  createWithBytes(tx: Transaction, account: AccountId, id: ContentId, bytes: Buffer, place?: GroupPlace): void;
   /** The map with the generations of the content's own row. */
   read(at: Snapshot, account: AccountId, id: ContentId): Promise<RangeMap>;
   /** @throws MapPageFull, which `withRoom` handles */
@@ -49,7 +54,7 @@ export interface RangeMaps {
   hold(tx: Transaction, account: AccountId, map: RangeMap): Promise<number>;
   release(tx: Transaction, account: AccountId, id: ContentId, gen: number): void;
   /** No record names the current state any more, and nothing can be written; if the content still exists, held generations are left. */
-  endCurrent(tx: Transaction, account: AccountId, id: ContentId): Promise<void>;
+  endCurrent(tx: Transaction, account: AccountId, id: ContentId, place?: GroupPlace): Promise<void>;
   /** Holds the current generation for a read that needs more than one lookup. */
   holdForRead(tx: Transaction, account: AccountId, map: RangeMap, read: Id): Promise<HeldRead>;
   releaseRead(account: AccountId, held: HeldRead): Promise<void>;
@@ -78,10 +83,20 @@ export interface RangeMaps {
     bytesMax?: number,
   ): AsyncIterable<ChangedRange>;
 
+  /** In whole sectors of 512 bytes. */
+  compareSectors(
+    at: Snapshot,
+    account: AccountId,
+    map: RangeMap,
+    since: number,
+    gen: number | undefined,
+    within: ByteRange,
+  ): AsyncIterable<ChangedRange>;
+
   /** Makes a writable copy, which is pending until `finishFork` or `abandonFork`. @returns its entry in the deletion queue */
   fork(account: AccountId, copy: ContentId, source: ForkSource): Promise<Key>;
   /** The copy becomes a content with one reference. */
-  finishFork(tx: Transaction, account: AccountId, copy: ContentId, pendingKey: Key): Promise<void>;
+  finishFork(tx: Transaction, account: AccountId, copy: ContentId, pendingKey: Key, place?: GroupPlace): Promise<void>;
 
   /** The sweeper removes the copy. */
   abandonFork(copy: ContentId, pendingKey: Key): Promise<void>;
@@ -131,9 +146,12 @@ export function createRangeMaps(options: RangeMapsOptions): RangeMaps {
   }
 
   return {
-    create(tx, account, id) {
-      tx.put(contentKey(account, id), encodeContent({ kind: 'ranges', refs: 1, ...NEW_MAP }));
+    create: (tx, account, id, place) => createRanges(tx, account, id, place),
+    async advance(tx, account, id, { group, gen }) {
+      const found = await findRanges(tx, account, id);
+      if (found && found.gen < gen) await updateRanges(tx, account, id, { gen, group });
     },
+    createWithBytes: (tx, account, id, bytes, place) => createRanges(tx, account, id, place, bytes),
     read: readRangeMap,
     write: writeRange,
     writeRanges,
@@ -171,6 +189,7 @@ export function createRangeMaps(options: RangeMapsOptions): RangeMaps {
     },
     list: listRanges,
     compare: compareGenerations,
+    compareSectors,
     async fork(account, copy, source) {
       const queueKey = encodeKey([account, 'map', copy.epoch, copy.number]);
       const { value: pendingKey } = await partition.transact(queueKey, async (tx) => {
@@ -186,10 +205,10 @@ export function createRangeMaps(options: RangeMapsOptions): RangeMaps {
       return pendingKey;
     },
     abandonFork,
-    async finishFork(tx, account, copy, pendingKey) {
+    async finishFork(tx, account, copy, pendingKey, place) {
       await checkEpoch(tx);
       await endPending(tx, copy, pendingKey);
-      tx.put(contentKey(account, copy), encodeContent({ kind: 'ranges', refs: 1, ...NEW_MAP }));
+      createRanges(tx, account, copy, place);
     },
     merge,
     async sweepEntry(tx, account, key, deletion) {
@@ -200,6 +219,18 @@ export function createRangeMaps(options: RangeMapsOptions): RangeMaps {
     },
     sweepContent: generations.sweepRanges,
   };
+}
+
+function createRanges(
+  tx: Transaction,
+  account: AccountId,
+  id: ContentId,
+  place: GroupPlace | undefined,
+  bytes?: Buffer,
+): void {
+  const grouped = place && { gen: place.gen, group: place.group, since: place.gen };
+  const first = bytes && { born: place?.gen ?? NEW_MAP.gen, bytes };
+  tx.put(contentKey(account, id), encodeContent({ kind: 'ranges', refs: 1, ...NEW_MAP, ...grouped, first }));
 }
 
 export { NEW_MAP } from './map-rows.ts';

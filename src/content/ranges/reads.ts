@@ -3,9 +3,11 @@ import { keyAfter } from '../../partition/keys.ts';
 import type { Row, Snapshot } from '../../partition/partition.ts';
 import { stoppedEarly } from '../../partition/values.ts';
 import type { AccountId } from '../rows.ts';
+import { firstSegments } from './first-bytes.ts';
 import { applyVoid, MAP_PAGE_BYTES, type MapSegment, unseenVoids } from './map-page.ts';
 import { decodeMapPage } from './map-page-codec.ts';
 import { mapPageKey, mapPagesIn, numbersAfterId, olderPageKey, olderPagesIn, type RangeMap } from './map-rows.ts';
+import { SECTOR_BYTES } from './sectors.ts';
 
 /** From `from` to before `to`. */
 export interface ByteRange {
@@ -37,6 +39,11 @@ export async function* pagesAt(
   gen: number | undefined,
   { from, to }: ByteRange,
 ): AsyncGenerator<PageSegments> {
+  if (map.first) {
+    const isSeen = gen === undefined || map.first.born <= gen;
+    if (isSeen && from < map.first.bytes.length) yield { offset: 0, segments: firstSegments(map.first) };
+    return;
+  }
   const first = from - (from % MAP_PAGE_BYTES);
   const pages =
     gen === undefined ? currentPages(at, account, map, first, to) : pagesSeenBy(at, account, map, gen, first, to);
@@ -140,6 +147,44 @@ export async function* compareGenerations(
     segmentRanges(at, account, map, gen, within, ({ born }) => born > since),
     bytesMax,
   );
+}
+
+/**
+ * As `compareGenerations`, in whole sectors: one of which a byte changed was written if a byte of it is written, else cleared.
+ */
+export async function* compareSectors(
+  at: Snapshot,
+  account: AccountId,
+  map: RangeMap,
+  since: number,
+  gen: number | undefined,
+  within: ByteRange,
+): AsyncGenerator<ChangedRange> {
+  yield* joinNeighbours(changedSectors(at, account, map, since, gen, within));
+}
+
+async function* changedSectors(
+  at: Snapshot,
+  account: AccountId,
+  map: RangeMap,
+  since: number,
+  gen: number | undefined,
+  within: ByteRange,
+): AsyncGenerator<ChangedRange> {
+  for await (const { offset, segments } of pagesAt(at, account, map, gen, within)) {
+    const changed = new Uint8Array(MAP_PAGE_BYTES / SECTOR_BYTES);
+    const written = new Uint8Array(changed.length);
+    for (const { from, to, born, source } of segments) {
+      const [first, end] = [Math.floor(from / SECTOR_BYTES), Math.ceil(to / SECTOR_BYTES)];
+      if (born > since) changed.fill(1, first, end);
+      if (source) written.fill(1, first, end);
+    }
+    for (let i = 0; i < changed.length; i++) {
+      const from = offset + i * SECTOR_BYTES;
+      if (!changed[i] || from < within.from || from >= within.to) continue;
+      yield { from, to: from + SECTOR_BYTES, isWritten: written[i] === 1 };
+    }
+  }
 }
 
 async function* segmentRanges(

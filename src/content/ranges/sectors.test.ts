@@ -20,7 +20,7 @@ function segmentsOf(changes: readonly (typeof aChange extends fc.Arbitrary<infer
     const to = Math.min(from + length, LENGTH);
     const bytes = Buffer.alloc(to - from, i + 1);
     if (isClear) segments = cutSegments(segments, from, to, born);
-    else segments = withSegment(segments, { from, to, born, source: { piece: i, bytes }, at: 0 });
+    else segments = withSegment(segments, { from, to, born, source: { piece: i, length: bytes.length, bytes }, at: 0 });
   }
   return segments;
 }
@@ -28,7 +28,7 @@ function segmentsOf(changes: readonly (typeof aChange extends fc.Arbitrary<infer
 function bytesOf(segments: readonly MapSegment[]): Buffer {
   const bytes = Buffer.alloc(LENGTH);
   for (const { from, to, source, at } of segments)
-    if (source && 'piece' in source) source.bytes.copy(bytes, from, at, at + to - from);
+    if (source && 'piece' in source) source.bytes!.copy(bytes, from, at, at + to - from);
   return bytes;
 }
 
@@ -74,7 +74,9 @@ describe('Joined sectors', () => {
 
   it('keep what the fillers do not reach', () => {
     const bytes = Buffer.from('ab');
-    const segments = [0, 10].map((from, piece) => ({ from, to: from + 2, born: 1, source: { piece, bytes }, at: 0 }));
+    const segments = [0, 10].map((from, piece) => {
+      return { from, to: from + 2, born: 1, source: { piece, length: 2, bytes }, at: 0 };
+    });
     expect(joinSectors(segments, JOINED, [])).toEqual(segments);
   });
 });

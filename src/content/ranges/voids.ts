@@ -14,8 +14,8 @@ import {
 } from './map-rows.ts';
 import { PageChanges } from './pages.ts';
 
-/** Pages of a slice: each may have 64 chunks, and become two rows. */
-const SLICE_PAGES = 8;
+/** Pages of a slice: each may have 64 chunks and 128 pieces, and become two rows. */
+const SLICE_PAGES = 5;
 
 /** True once only the entry is left. */
 export async function sweepVoid(
@@ -35,7 +35,9 @@ export async function sweepVoid(
     await updateRanges(tx, account, id, { voids: content.voids.filter((each) => each !== found) });
     return true;
   }
-  const changes = new PageChanges(tx, account, { id, ...content });
+  // Of a group, the generations that are held may be younger than the content's own: each page asks for its own.
+  const newest = content.group === undefined ? content.newest : content.gen - 1;
+  const changes = new PageChanges(tx, account, { id, ...content, newest });
   for (const row of rows)
     if (decodeMapPage(row).seen < found.number) await changes.rewrite(numbersAfterId(row.key)[0]!, row);
   await changes.refs.apply(tx, account);

@@ -2,18 +2,20 @@
 import { type Row, type Transaction, Unavailable } from '../../partition/partition.ts';
 import { stoppedEarly } from '../../partition/values.ts';
 import { type AccountId, type ChunkRef, formatId, sliceRefs } from '../rows.ts';
+import { moveFirstToPage } from './first-bytes.ts';
 import {
-  chunksIn,
+  type ChunkSource,
   cutSegments,
-  joinPiece,
+  joinableBefore,
   MAP_PAGE_BYTES,
   type MapPage,
-  type SegmentSource,
+  type MapSegment,
   withSegment,
 } from './map-page.ts';
 import { decodeMapPage } from './map-page-codec.ts';
 import { mapPageKey, numbersAfterId, queueRanges, type RangeMap, updateRanges } from './map-rows.ts';
 import { PageChanges } from './pages.ts';
+import { makePiece, type PagePlace, readPieces } from './pieces.ts';
 import type { ChangedRange } from './reads.ts';
 
 /** A longer write becomes chunks: a page is written again with each short one. */
@@ -21,9 +23,9 @@ export const INLINE_WRITE_BYTES_MAX = 4 << 10;
 /** The end of a range that has none. */
 export const NO_END = Number.MAX_SAFE_INTEGER;
 
-/** A clear of more pages, or of pages with more chunks, is a void. */
+/** A clear of more pages, or of pages with more chunks and short writes, is a void. */
 const CLEARED_PAGES_MAX = 64;
-const CLEARED_CHUNKS_MAX = 400;
+const CLEARED_SOURCES_MAX = 400;
 const CLEARED_BYTES_MAX = 4 << 20;
 /** Each read of a page looks at all of them. */
 const VOIDS_MAX = 64;
@@ -64,24 +66,27 @@ export function writeRanges(
   return writeParts(tx, account, map, chunkRefs, splitRanges(ranges, chunkRefs));
 }
 
-function* splitRanges(ranges: readonly ChangedRange[], chunkRefs: readonly ChunkRef[]): Generator<WrittenPart> {
+function splitRanges(ranges: readonly ChangedRange[], chunkRefs: readonly ChunkRef[]): WrittenPart[] {
+  const parts: WrittenPart[] = [];
   let taken = 0;
   for (const { from, to, isWritten } of ranges) {
     if (isWritten) {
       const length = to - from;
-      yield* splitAtPages(from, { chunkRefs: sliceRefs(chunkRefs, taken, taken + length) });
+      parts.push(...splitAtPages(from, { chunkRefs: sliceRefs(chunkRefs, taken, taken + length) }));
       taken += length;
-    } else yield* splitCleared(from, to);
+    } else parts.push(...splitCleared(from, to));
   }
+  return parts;
 }
 
 async function writeParts(
   tx: Transaction,
   account: AccountId,
-  map: RangeMap,
+  found: RangeMap,
   chunkRefs: readonly ChunkRef[],
-  written: Iterable<WrittenPart>,
+  written: readonly WrittenPart[],
 ): Promise<MapWritten> {
+  const map = await moveFirstToPage(tx, account, found);
   const changes = new PageChanges(tx, account, map);
   for (const { chunk } of chunkRefs) changes.refs.add(chunk, -1);
   const parts = new Map<number, WrittenPart[]>();
@@ -91,8 +96,10 @@ async function writeParts(
     else parts.set(part.page, [part]);
   }
   const rows = await tx.getMany([...parts.keys()].map((page) => mapPageKey(account, map.id, page)));
-  for (const [i, [page, added]] of [...parts].entries())
-    await changes.rewrite(page, rows[i], (found) => addParts(found, added, map.gen));
+  for (const [i, [offset, added]] of [...parts].entries()) {
+    const place = { account, id: map.id, offset };
+    await changes.rewrite(offset, rows[i], (page) => addParts(tx, place, page, added, map.gen));
+  }
   await changes.refs.apply(tx, account);
   return { needsSweep: changes.hasQueued };
 }
@@ -108,66 +115,106 @@ interface WrittenPart {
   readonly at: number;
 }
 
-function* splitCleared(from: number, to: number): Generator<WrittenPart> {
+function splitCleared(from: number, to: number): WrittenPart[] {
+  const parts: WrittenPart[] = [];
   for (let begin = from; begin < to; ) {
     const page = begin - (begin % MAP_PAGE_BYTES);
     const next = Math.min(to, page + MAP_PAGE_BYTES);
-    yield { page, from: begin - page, to: next - page, at: 0 };
+    parts.push({ page, from: begin - page, to: next - page, at: 0 });
     begin = next;
   }
+  return parts;
 }
 
 /** Each part in one page, and of one source. */
-function* splitAtPages(offset: number, written: WrittenBytes): Generator<WrittenPart> {
-  let end = offset;
-  const sources = written.inline ? [{ length: written.inline.length, bytes: written.inline }] : written.chunkRefs;
-  for (const source of sources) {
-    const start = end;
-    end += source.length;
-    for (let begin = start; begin < end; ) {
-      const page = begin - (begin % MAP_PAGE_BYTES);
-      const next = Math.min(end, page + MAP_PAGE_BYTES);
-      const place = { page, from: begin - page, to: next - page };
-      if ('bytes' in source) yield { ...place, bytes: source.bytes.subarray(begin - start, next - start), at: 0 };
-      else yield { ...place, chunk: source.chunk, at: (source.offset ?? 0) + begin - start };
-      begin = next;
-    }
+function splitAtPages(offset: number, written: WrittenBytes): WrittenPart[] {
+  if (written.inline) return splitBytes(offset, written.inline);
+  const parts: WrittenPart[] = [];
+  let start = offset;
+  for (const { chunk, length, offset: first = 0 } of written.chunkRefs) {
+    for (const { page, from, to } of splitCleared(start, start + length))
+      parts.push({ page, from, to, chunk, at: first + page + from - start });
+    start += length;
   }
+  return parts;
 }
 
-function addParts(page: MapPage, parts: readonly WrittenPart[], born: number): Pick<MapPage, 'segments' | 'nextPiece'> {
+function splitBytes(offset: number, bytes: Buffer): WrittenPart[] {
+  const page = offset - (offset % MAP_PAGE_BYTES);
+  const end = Math.min(offset + bytes.length, page + MAP_PAGE_BYTES);
+  const part = { page, from: offset - page, to: end - page, bytes: bytes.subarray(0, end - offset), at: 0 };
+  const isAll = end === offset + bytes.length;
+  return isAll ? [part] : [part, ...splitBytes(end, bytes.subarray(end - offset))];
+}
+
+async function addParts(
+  tx: Transaction,
+  place: PagePlace,
+  page: MapPage,
+  parts: readonly WrittenPart[],
+  born: number,
+): Promise<Pick<MapPage, 'segments' | 'nextPiece'>> {
   let { segments, nextPiece } = page;
-  const lengths = new Map<string, number>();
-  for (const { chunk, from, to } of parts)
-    if (chunk) lengths.set(formatId(chunk), (lengths.get(formatId(chunk)) ?? 0) + to - from);
+  const chunks = chunkSources(parts);
   for (const { from, to, chunk, bytes, at } of parts) {
-    if (!chunk && !bytes) {
-      segments = cutSegments(segments, from, to, born);
-      continue;
+    if (chunk) segments = withSegment(segments, { from, to, born, source: chunks.get(formatId(chunk)), at });
+    else if (!bytes) segments = cutSegments(segments, from, to, born);
+    else {
+      const joined = await joinPiece(tx, place, segments, from, born, bytes);
+      const source = joined ? undefined : makePiece(nextPiece++, bytes);
+      segments = withSegment(segments, joined ?? { from, to, born, source, at: 0 });
     }
-    const source: SegmentSource = chunk
-      ? { chunk, length: lengths.get(formatId(chunk))! }
-      : { piece: nextPiece++, bytes: bytes! };
-    segments = withSegment(segments, joinPiece(segments, { from, to, born, source, at }));
   }
   return { segments, nextPiece };
+}
+
+/** Each with the number of bytes that the parts have of it. */
+function chunkSources(parts: readonly WrittenPart[]): Map<string, ChunkSource> {
+  const sources = new Map<string, ChunkSource & { length: number }>();
+  for (const { chunk, from, to } of parts) {
+    if (!chunk) continue;
+    const known = sources.get(formatId(chunk));
+    if (known) known.length += to - from;
+    else sources.set(formatId(chunk), { chunk, length: to - from });
+  }
+  return sources;
+}
+
+/**
+ * A short write that follows another one of its generation, as one with it: a page of appends has few segments. The piece keeps its number and
+ * its first bytes, so that a merge that has planned to move those does so.
+ */
+async function joinPiece(
+  tx: Transaction,
+  place: PagePlace,
+  segments: readonly MapSegment[],
+  from: number,
+  born: number,
+  bytes: Buffer,
+): Promise<MapSegment | undefined> {
+  const before = joinableBefore(segments, from, born, bytes.length);
+  if (!before) return undefined;
+  const { source } = before;
+  const first = source.bytes ?? (await readPieces(tx, place, [source])).get(source)!;
+  return { ...before, to: from + bytes.length, source: makePiece(source.piece, bytes, first) };
 }
 
 /** Zeros from `from` to before `to`. A truncation clears up to NO_END. */
 export async function clearRange(
   tx: Transaction,
   account: AccountId,
-  map: RangeMap,
+  found: RangeMap,
   from: number,
   to: number,
   pagesMax = CLEARED_PAGES_MAX,
 ): Promise<MapWritten> {
+  const map = await moveFirstToPage(tx, account, found);
   const limits = { limit: pagesMax + 1, bytesMax: CLEARED_BYTES_MAX };
   const first = mapPageKey(account, map.id, from - (from % MAP_PAGE_BYTES));
   const rows = await tx.scan({ from: first, to: mapPageKey(account, map.id, to) }, limits);
   if (rows.length === 0) return { needsSweep: false };
-  const chunks = rows.reduce((sum, row) => sum + chunksIn(decodeMapPage(row).segments).length, 0);
-  if (stoppedEarly(rows, limits) || chunks > CLEARED_CHUNKS_MAX) {
+  const sources = rows.reduce((sum, row) => sum + countSources(row), 0);
+  if (stoppedEarly(rows, limits) || sources > CLEARED_SOURCES_MAX) {
     await addVoid(tx, account, map, from, to);
     return { needsSweep: true };
   }
@@ -175,6 +222,11 @@ export async function clearRange(
   for (const row of rows) await clearPage(changes, row, map, from, to);
   await changes.refs.apply(tx, account);
   return { needsSweep: changes.hasQueued };
+}
+
+function countSources(row: Row): number {
+  const { chunks, pieces } = decodeMapPage(row).use;
+  return chunks.length + pieces.length;
 }
 
 async function clearPage(changes: PageChanges, row: Row, map: RangeMap, from: number, to: number): Promise<void> {

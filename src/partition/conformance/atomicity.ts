@@ -108,6 +108,7 @@ export function atomicity(harness: Harness): void {
           many: (await tx.getMany([key('row', 1), key('row', 2), key('row', 3), key('row', 4)])).map(rowText),
           scanned: (await tx.scan(keysUnder(['row']), { limit: 10 })).map(rowText),
           unchecked: (await tx.scanUnchecked(keysUnder(['row']), { limit: 10 })).map(rowText),
+          manyUnchecked: (await tx.getUnchecked([key('row', 1), key('row', 2), key('row', 4)])).map(rowText),
         };
       });
       expect(rowText(value.got)).toBe('new');
@@ -115,6 +116,7 @@ export function atomicity(harness: Harness): void {
       expect(value.many).toEqual(['new', undefined, 'new', undefined]);
       expect(value.scanned).toEqual(['new', 'new']);
       expect(value.unchecked).toEqual(['new', 'new']);
+      expect(value.manyUnchecked).toEqual(['new', undefined, undefined]);
     });
 
     it('keeps the last of several writes to a key', async () => {

@@ -30,6 +30,8 @@ export interface OtherWriter {
 export interface Harness {
   /** Commits survive when the store is closed and opened again. */
   durable: boolean;
+  /** Processes share a store: volatile rows stay when one of them closes. */
+  isShared?: boolean;
   /** Each engine has its own clock. Outside of tests only one engine uses such a store. */
   ownClockPerEngine?: boolean;
   /** How many writes are read back; fewer where each is a round trip to a server. */

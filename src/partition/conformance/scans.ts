@@ -211,16 +211,21 @@ export function scans(harness: Harness): void {
       expect(runs).toEqual({ near: 2, far: 1 });
     });
 
-    it('is not made for scanUnchecked', async () => {
+    it('is not made for scanUnchecked and getUnchecked', async () => {
       const [one, other] = await withNumbers(harness, 10);
       let runs = 0;
       const { value } = await one.transact(key('queue key'), async (tx) => {
         const rows = await tx.scanUnchecked(keysUnder(['number']), { limit: 3 });
-        if (++runs === 1) await put(other, key('number', 1), 'changed');
+        const got = await tx.getUnchecked([key('number', 2), key('number', 'absent')]);
+        if (++runs === 1) {
+          await put(other, key('number', 1), 'changed');
+          await put(other, key('number', 2), 'changed');
+          await put(other, key('number', 'absent'), 'there');
+        }
         tx.put(key('written'), bytes(1));
-        return rows.length;
+        return [rows.length, ...got.map(rowText)];
       });
-      expect([runs, value]).toEqual([1, 3]);
+      expect([runs, value]).toEqual([1, [3, '2', undefined]]);
     });
 
     it('is replaced by addReadCheck for single rows of scanUnchecked', async () => {

@@ -11,12 +11,25 @@ import { reads } from './reads.ts';
 import { scans } from './scans.ts';
 import { serializability } from './serializability.ts';
 import { time } from './time.ts';
+import { volatileRows } from './volatile.ts';
 
 export type { OtherWriter, Store } from './harness.ts';
 
 export function partitionConformance(name: string, harness: Harness): void {
   describe(`a partition on ${name}`, () => {
-    for (const part of [atomicity, serializability, reads, scans, pages, groupCommit, checks, counters, maxima, time])
+    for (const part of [
+      atomicity,
+      serializability,
+      reads,
+      scans,
+      pages,
+      groupCommit,
+      checks,
+      counters,
+      maxima,
+      time,
+      volatileRows,
+    ])
       part(harness);
   });
 }

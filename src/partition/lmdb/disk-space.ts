@@ -1,6 +1,7 @@
 /** Disk space: an upper bound of what commits take, and a guard that refuses them before LMDB meets a full disk. */
 import { closeSync, existsSync, fstatSync, fsyncSync, openSync, rmSync, statfsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { isVolatile } from '../keys.ts';
 import type { Commit, Write } from '../partition.ts';
 import { COUNTER_BYTES, isCommutative } from '../values.ts';
 import { isDiskFull, KEY_BYTES_MAX, PAGE_BYTES, writeAll } from './files.ts';
@@ -138,6 +139,11 @@ export class SizeEstimate {
     return this;
   }
 
+  /** Nothing is written to disk. */
+  get isZero(): boolean {
+    return this.rows === 0;
+  }
+
   addAll(others: readonly SizeEstimate[]): this {
     for (const { rows, pages, bytes } of others) {
       this.rows += rows;
@@ -149,19 +155,22 @@ export class SizeEstimate {
 
   /** @param used bytes in use: the sorted rows copy each of these leaf pages at most once, and new pages are at least half full */
   bytesMax(used = Infinity): number {
-    if (this.rows === 0) return 0;
+    if (this.isZero) return 0;
     const transactions = Math.ceil(this.rows / ROWS_PER_TRANSACTION);
     return transactions * PAGES_PER_TRANSACTION * PAGE_BYTES + Math.min(this.pages * PAGE_BYTES, used + 2 * this.bytes);
   }
 }
 
-/** Throws a RangeError if a key is too long: LMDB would refuse it in the middle of a checkpoint. */
+/**
+ * Volatile rows take none. Throws a RangeError if a key is too long: LMDB would refuse it in the middle of a checkpoint, and volatile keys have
+ * the same limit.
+ */
 export function estimateCommit({ writeSets }: Commit): SizeEstimate {
   const estimate = new SizeEstimate();
   for (const { writes } of writeSets) {
     for (const write of writes) {
       if (write.key.length > KEY_BYTES_MAX) throw new RangeError(`a key of ${write.key.length} bytes`);
-      estimate.add(write.key.length, valueBytesOf(write));
+      if (!isVolatile(write.key)) estimate.add(write.key.length, valueBytesOf(write));
     }
   }
   return estimate;
@@ -169,10 +178,12 @@ export function estimateCommit({ writeSets }: Commit): SizeEstimate {
 
 /** Whether at least as many rows are removed as written, counters aside: only such commits are accepted on a full disk. */
 export function freesSpace(commit: Commit): boolean {
-  const writes = commit.writeSets.flatMap((writeSet) => writeSet.writes).filter((write) => !isCommutative(write));
+  const writes = commit.writeSets.flatMap((writeSet) => writeSet.writes).filter(takesSpace);
   const removed = writes.filter(({ kind }) => kind === 'remove').length;
   return removed > 0 && removed * 2 >= writes.length;
 }
+
+const takesSpace = (write: Write): boolean => !isCommutative(write) && !isVolatile(write.key);
 
 function valueBytesOf(write: Write): number | undefined {
   return write.kind === 'put' ? write.value.length : isCommutative(write) ? COUNTER_BYTES : undefined;

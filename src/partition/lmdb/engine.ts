@@ -1,6 +1,7 @@
 /**
  * The embedded engine: write-ahead log, memory overlay and checkpoints in LMDB, in one folder on a local disk. Group commit, with one
- * group in flight: validated, written into the overlay (not visible yet), appended to the log, synced, made visible, answered.
+ * group in flight: validated, written into the overlay (not visible yet), appended to the log, synced, made visible, answered. Commits of
+ * volatile rows alone are a group of their own, which is visible as soon as it is validated.
  */
 import { COUNT_BOUNDS, Histogram, SECONDS_BOUNDS } from '../../base/histogram.ts';
 import { type ClockOptions, ReservedClock } from '../clock.ts';
@@ -31,6 +32,8 @@ export interface LmdbOptions extends Pick<ClockOptions, 'wall' | 'monotonic'>, C
 const TICK_MILLISECONDS = 1_000;
 /** The validation of a group blocks the event loop. */
 const GROUP_BYTES_MAX = 1 << 20;
+/** About as long takes a group of volatile rows with this many writes. */
+const VOLATILE_WRITES_MAX = 1_000;
 /** Callers answered in one turn of the event loop send their next commits together, too. */
 const ANSWERS_PER_TURN = 16;
 
@@ -60,9 +63,15 @@ class LmdbEngine implements Engine {
   /** Open snapshots by group, oldest first: group numbers only rise, and a Map keeps the order of insertion. */
   private readonly openSnapshots = new Map<number, number>();
   private readonly waiting: PendingCommit[] = [];
+  /** Commits of volatile rows alone. */
+  private readonly waitingVolatile: PendingCommit[] = [];
   private isScheduled = false;
-  /** A group is in flight, or writers are paused. While true, no other group is validated. */
+  /** A group is in flight. While true, no other group is validated: it might rest on rows that are lost. */
   private isWriting = false;
+  /** Writers wait, so that the checkpoint can follow. */
+  private isPaused = false;
+  /** A group of volatile rows was decided in this turn of the event loop; a further one would keep sockets and timers waiting. */
+  private hasDecidedVolatile = false;
   /** The validation instant of the group that is not visible yet; 0: there is none. */
   private decidedAt: Instant = 0n;
   /** Final: after a failed sync the state on disk is unknown until the next start, so nothing more is written. */
@@ -80,7 +89,7 @@ class LmdbEngine implements Engine {
     this.clock = new ReservedClock({ wall, monotonic, atLeast: recovered.highWater }, schedule, drain);
     this.layers = new Layers(location, recovered, options, schedule, (error) => this.fail(error));
     this.ticker = setInterval(() => {
-      if (!this.isWriting) this.layers.tick();
+      if (!this.isWriting && !this.isPaused) this.layers.tick();
     }, TICK_MILLISECONDS).unref();
   }
 
@@ -98,7 +107,10 @@ class LmdbEngine implements Engine {
     return new Promise((resolve, reject) => {
       const refusal = this.failure ?? (this.isClosing ? new Unavailable('The store is closed.') : undefined);
       if (refusal) throw refusal;
-      this.waiting.push({ data, size: estimateCommit(data), resolve, reject });
+      const size = estimateCommit(data);
+      // A commit without writes waits for the log, as the clock does by it.
+      const isLogged = !size.isZero || data.writeSets.length === 0;
+      (isLogged ? this.waiting : this.waitingVolatile).push({ data, size, resolve, reject });
       this.schedule();
     });
   }
@@ -126,7 +138,8 @@ class LmdbEngine implements Engine {
   }
 
   private async settle(): Promise<void> {
-    const isBusy = () => this.isWriting || (!this.failure && (this.isScheduled || this.waiting.length > 0));
+    const isWaiting = () => this.isScheduled || this.isPaused || this.waiting.length + this.waitingVolatile.length > 0;
+    const isBusy = () => this.isWriting || (!this.failure && isWaiting());
     while (isBusy()) await new Promise((done) => setTimeout(done, 1));
   }
 
@@ -149,11 +162,13 @@ class LmdbEngine implements Engine {
   }
 
   private run(): void {
-    if (this.isWriting || (this.waiting.length === 0 && !this.clock.isReservationPending)) return;
+    if (this.isWriting) return;
     if (this.failure) {
-      for (const { reject } of this.waiting.splice(0)) reject(this.failure);
+      for (const { reject } of [...this.waiting.splice(0), ...this.waitingVolatile.splice(0)]) reject(this.failure);
       return;
     }
+    if (this.waitingVolatile.length > 0 && !this.hasDecidedVolatile) this.decideVolatile();
+    if (this.isPaused || (this.waiting.length === 0 && !this.clock.isReservationPending)) return;
     // The end of the checkpoint schedules again. A checkpoint that cannot start for lack of space must not stop the writers.
     if (this.layers.isBehind && this.layers.checkpointNow()) return;
     const commits = this.takeGroup();
@@ -161,6 +176,32 @@ class LmdbEngine implements Engine {
     if (!admitted) this.waiting.unshift(...commits);
     else if (admitted.length > 0 || this.clock.isReservationPending) this.write(admitted);
     else if (this.waiting.length > 0) this.schedule();
+  }
+
+  /** Nothing is in flight, so all that these commits read is durable, and they need no sync. */
+  private decideVolatile(): void {
+    let writes = 0;
+    let count = 0;
+    while (count < this.waitingVolatile.length && writes < VOLATILE_WRITES_MAX)
+      writes += countWrites(this.waitingVolatile[count++]!);
+    const commits = this.waitingVolatile.splice(0, count);
+    const { decisions, number } = this.validate(commits);
+    this.group = number;
+    this.hasDecidedVolatile = true;
+    setImmediate(() => {
+      this.hasDecidedVolatile = false;
+      if (this.waitingVolatile.length > 0) this.schedule();
+    });
+    answerInSlices(commits, decisions, 0);
+  }
+
+  private validate(commits: readonly PendingCommit[]) {
+    const now = this.clock.current();
+    const number = this.group + 1;
+    const oldestSnapshot = this.openSnapshots.keys().next().value ?? this.group;
+    const all = commits.map(({ data }) => data);
+    const decisions = validateGroup(all, this.layers, this.clock, { number, oldestSnapshot, now });
+    return { number, now, decisions };
   }
 
   private takeGroup(): PendingCommit[] {
@@ -190,14 +231,11 @@ class LmdbEngine implements Engine {
   private write(commits: readonly PendingCommit[]): void {
     this.isWriting = true;
     const { layers, clock, wal } = this;
-    const { active } = layers;
-    const number = this.group + 1;
-    const oldestSnapshot = this.openSnapshots.keys().next().value ?? this.group;
-    const now = clock.current();
-    const all = commits.map(({ data }) => data);
-    const decisions = validateGroup(all, layers, clock, { number, oldestSnapshot, now });
+    const { active, volatile } = layers;
+    const { number, now, decisions } = this.validate(commits);
     const until = clock.takeReservation();
     if (active.written.length === 0 && until === undefined) {
+      this.group = number;
       this.answer(commits, decisions, 0);
       return;
     }
@@ -215,6 +253,7 @@ class LmdbEngine implements Engine {
         this.answer(commits, decisions, wal.bytes - before);
       } else if (isDiskFull(error)) {
         active.undoGroup();
+        volatile.undoGroup();
         clock.isReservationPending ||= until !== undefined;
         this.decidedAt = 0n;
         this.answer(commits, insteadOfCommitted(new DiskFull(LOW_SPACE)), 0);
@@ -228,13 +267,16 @@ class LmdbEngine implements Engine {
   /** Conflicts, too, are answered only when the group is visible: a transaction that runs again before that would read the same rows. */
   private answer(commits: readonly PendingCommit[], decisions: readonly Decision[], loggedBytes: number): void {
     this.layers.checkpointIfDue();
-    const resume = (): void => {
-      this.isWriting = false;
-      this.schedule();
-    };
+    this.isWriting = false;
     const pause = this.layers.pauseAfter(loggedBytes);
-    if (pause < 1) resume();
-    else setTimeout(resume, pause);
+    if (pause >= 1) {
+      this.isPaused = true;
+      setTimeout(() => {
+        this.isPaused = false;
+        this.schedule();
+      }, pause);
+    }
+    this.schedule();
     answerInSlices(commits, decisions, 0);
   }
 
@@ -244,6 +286,12 @@ class LmdbEngine implements Engine {
     );
     this.schedule();
   }
+}
+
+function countWrites({ data }: PendingCommit): number {
+  let count = 0;
+  for (const { writes } of data.writeSets) count += writes.length;
+  return count;
 }
 
 function countTransactions(commits: readonly PendingCommit[]): number {

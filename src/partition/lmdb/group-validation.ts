@@ -1,9 +1,9 @@
 /**
  * Validation of a commit group (optimistic concurrency control): each commit is validated against the rows as the commits before it leave
- * them, and written into the active generation, where no snapshot sees it yet.
+ * them, and written into the active generation and the volatile rows, where no snapshot sees it yet.
  */
 import type { ReservedClock } from '../clock.ts';
-import type { Key } from '../keys.ts';
+import { isVolatile, type Key, reachesVolatile } from '../keys.ts';
 import { type Commit, type Instant, type Outcome, Unavailable } from '../partition.ts';
 import { type Changes, changesAgainst, validateCommit } from '../validate.ts';
 import { applyCommutative, leavesUnchanged, versionAfterCommutative } from '../values.ts';
@@ -27,13 +27,15 @@ export function validateGroup(
   clock: ReservedClock,
   { number, oldestSnapshot, now }: GroupOptions,
 ): Decision[] {
-  const { active, generations, emptyRanges } = layers;
+  const { active, generations, emptyRanges, volatile } = layers;
   active.beginGroup(number, oldestSnapshot);
+  volatile.beginGroup(number, oldestSnapshot);
   const latest = layers.uncommittedView(number);
 
   /**
    * Considers only writes after the snapshot, while all of them are in the overlay. A commit's timestamps were proposed after its snapshot,
-   * when the clock had observed every version in it: so only a row written since can have a version above them.
+   * when the clock had observed every version in it: so only a row written since can have a version above them. Volatile rows are compared:
+   * they are in memory anyway, and nothing tells of one that was removed since.
    */
   const changesSince = (group: number): Changes => {
     const change = (key: Key): Entry | undefined => {
@@ -43,10 +45,14 @@ export function validateGroup(
       }
       return undefined;
     };
+    const compared = changesAgainst(latest);
     return {
-      hasChanged: ({ key }) => change(key) !== undefined,
-      hasChangedIn: ({ range }) => generations.some((generation) => generation.hasChangeSince(group, range)),
-      versionOf: (key) => change(key)?.version,
+      hasChanged: (check) => (isVolatile(check.key) ? compared.hasChanged(check) : change(check.key) !== undefined),
+      hasChangedIn: (check) =>
+        reachesVolatile(check.range)
+          ? compared.hasChangedIn(check)
+          : generations.some((generation) => generation.hasChangeSince(group, check.range)),
+      versionOf: (key) => (isVolatile(key) ? compared.versionOf(key) : change(key)?.version),
       bytesOf: (key) => latest.bytesOf(key),
     };
   };
@@ -55,20 +61,21 @@ export function validateGroup(
     clock.observe(timestamp);
     for (const write of writes) {
       const { key } = write;
+      const rows = isVolatile(key) ? volatile : active;
       if (write.kind === 'remove') {
-        active.write(key, timestamp, undefined);
+        rows.write(key, timestamp, undefined);
         continue;
       }
-      emptyRanges.excludeKey(key);
+      if (rows === active) emptyRanges.excludeKey(key);
       if (write.kind === 'put') {
-        active.write(key, timestamp, write.value);
+        rows.write(key, timestamp, write.value);
         continue;
       }
       const found = latest.get(key);
       if (leavesUnchanged(found?.value, write)) continue;
       const version = versionAfterCommutative(timestamp, found?.version);
       clock.observe(version);
-      active.write(key, version, applyCommutative(found?.value, write));
+      rows.write(key, version, applyCommutative(found?.value, write));
     }
   }
 
@@ -86,5 +93,6 @@ export function validateGroup(
     return 'conflict';
   });
   active.endGroup();
+  volatile.endGroup();
   return decisions;
 }

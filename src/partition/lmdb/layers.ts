@@ -12,6 +12,7 @@ import { dataFile, fileUsage, type LmdbFiles } from './files.ts';
 import { EmptyRanges, Generation } from './overlay.ts';
 import { CheckpointState, LayeredView } from './reads.ts';
 import type { Recovered } from './recovery.ts';
+import { VolatileRows } from './volatile-rows.ts';
 import { RECORDS_AT, type Wal } from './wal.ts';
 
 export interface CheckpointOptions {
@@ -33,6 +34,8 @@ export class Layers {
   active: Generation;
   /** Newest first; replaced, never changed, since views keep it. */
   generations: readonly Generation[] = [];
+  /** Beside the generations: no checkpoint and no log has them. */
+  readonly volatile = new VolatileRows();
   readonly emptyRanges = new EmptyRanges();
   readonly space: SpaceGuard;
   /** The frozen generation is being applied. */
@@ -119,12 +122,12 @@ export class Layers {
   /** The caller releases it. */
   view(group: number): LayeredView {
     this.checkpoint.retain();
-    return new LayeredView(this.generations, this.checkpoint, group, this.emptyRanges);
+    return new LayeredView(this.generations, this.checkpoint, this.volatile, group, this.emptyRanges);
   }
 
   /** For the validation of a group, which may be undone; valid until the next checkpoint. */
   uncommittedView(group: number): LayeredView {
-    return new LayeredView(this.generations, this.checkpoint, group);
+    return new LayeredView(this.generations, this.checkpoint, this.volatile, group);
   }
 
   overlayHasAllSince(group: number): boolean {

@@ -90,7 +90,7 @@ describe('A process that only reads', () => {
     const { environment, meta } = openFiles(location);
     const readers = (): string[] => (environment as unknown as { readerList(): string }).readerList().split(/\s+/);
     await put(partition, key('row'), 'x'.repeat(3_000));
-    await expect.poll(() => readMeta(meta, 'applied')).toBeGreaterThan(0n);
+    await expect.poll(() => readMeta(meta, 'applied'), { timeout: 30_000 }).toBeGreaterThan(0n);
     const reader = await startReader(location);
     await reader.look(true);
     const pid = String(reader.child.pid);

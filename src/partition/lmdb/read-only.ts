@@ -6,12 +6,16 @@ import { CorruptionError } from './corruption.ts';
 import { openFiles, readMeta } from './files.ts';
 import { CheckpointState, LayeredView, makeSnapshot } from './reads.ts';
 import { loadGeneration, readSegmentsAfter } from './segments.ts';
+import { VolatileRows } from './volatile-rows.ts';
 import { SLOTS, segmentFile } from './wal.ts';
 
 /** A record that is just being written looks damaged; corruption is still there at the last attempt. */
 const ATTEMPTS_MAX = 5;
 /** Coarser than any file system's modification times. */
 const QUIET_MILLISECONDS = 1_000;
+
+/** They are in the memory of the process that writes. */
+const NO_VOLATILE_ROWS = new VolatileRows();
 
 type LoadedSegment = ReturnType<typeof loadGeneration>;
 
@@ -46,7 +50,7 @@ export function openLmdbReadOnly(location: string): Engine {
       if (isCurrent && !(loaded instanceof CorruptionError)) {
         const generations = loaded.map(({ generation }) => generation).reverse();
         const until = loaded.map((each) => each.until).reduce(later, readMeta(meta, 'high-water'));
-        return { view: new LayeredView(generations, checkpoint, 0), until };
+        return { view: new LayeredView(generations, checkpoint, NO_VOLATILE_ROWS, 0), until };
       }
       checkpoint.release();
       if (isCurrent && ++damaged >= ATTEMPTS_MAX) throw loaded;

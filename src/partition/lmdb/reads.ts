@@ -1,11 +1,12 @@
-/** Snapshots: a merging view of the overlay's generations, newest first, over one checkpoint of LMDB's file. */
+/** Snapshots: a merging view of the overlay's generations, newest first, over one checkpoint of LMDB's file; after them the volatile rows. */
 import type { Transaction } from 'lmdb';
-import { type Key, keyAfter, prefixEnd, type Range } from '../keys.ts';
+import { isVolatile, type Key, keyAfter, prefixEnd, type Range, splitAtVolatile } from '../keys.ts';
 import { readPage } from '../pages.ts';
 import type { Instant, PagedSnapshot, Row, ScanOptions, Timestamp } from '../partition.ts';
 import type { CurrentRows } from '../validate.ts';
 import { decodeRow, type RowsDatabase } from './files.ts';
 import { type EmptyRanges, Entry, type Generation, mergedKeys, REMOVED_MIN } from './overlay.ts';
+import type { VolatileRows } from './volatile-rows.ts';
 
 const AFTER_ALL_KEYS = prefixEnd('' as Key);
 
@@ -80,22 +81,26 @@ export class LayeredView implements CurrentRows {
   readonly group: number;
   private readonly generations: readonly Generation[];
   private readonly checkpoint: CheckpointState;
+  private readonly volatile: VolatileRows;
   private readonly emptyRanges: EmptyRanges | undefined;
 
   /** @param emptyRanges undefined for a view of a group that may be undone: its scans must not be remembered */
   constructor(
     generations: readonly Generation[],
     checkpoint: CheckpointState,
+    volatile: VolatileRows,
     group: number,
     emptyRanges?: EmptyRanges,
   ) {
     this.generations = generations;
     this.checkpoint = checkpoint;
+    this.volatile = volatile;
     this.group = group;
     this.emptyRanges = emptyRanges;
   }
 
   get(key: Key): Row | undefined {
+    if (isVolatile(key)) return this.volatile.get(key, this.group);
     const entry = this.entryAt(key);
     return entry ? rowFrom(entry) : this.checkpoint.get(key);
   }
@@ -111,11 +116,13 @@ export class LayeredView implements CurrentRows {
   }
 
   versionOf(key: Key): Timestamp | undefined {
+    if (isVolatile(key)) return this.volatile.versionOf(key, this.group);
     const entry = this.entryAt(key);
     return entry ? entry.version : this.checkpoint.get(key)?.version;
   }
 
   bytesOf(key: Key): number | undefined {
+    if (isVolatile(key)) return this.volatile.get(key, this.group)?.value.length;
     const entry = this.entryAt(key);
     return entry ? entry.valueBytes : this.checkpoint.get(key)?.value.length;
   }
@@ -136,8 +143,19 @@ export class LayeredView implements CurrentRows {
     return found;
   }
 
+  /** Volatile keys come after all others. */
   walk(range: Range, reverse = false): Iterable<Row> {
-    if (range.from >= range.to) return [];
+    const parts = splitAtVolatile(range);
+    if (parts.length < 2) return parts[0] ? this.walkPart(parts[0], reverse) : [];
+    return this.walkParts(reverse ? parts.reverse() : parts, reverse);
+  }
+
+  private *walkParts(parts: readonly Range[], reverse: boolean): Iterable<Row> {
+    for (const part of parts) yield* this.walkPart(part, reverse);
+  }
+
+  private walkPart(range: Range, reverse: boolean): Iterable<Row> {
+    if (isVolatile(range.from)) return this.volatile.rowsIn(range, this.group, reverse);
     return reverse || !this.emptyRanges?.overlaps(range)
       ? this.merge(range, reverse)
       : this.walkOutside(range, this.emptyRanges);
@@ -149,7 +167,7 @@ export class LayeredView implements CurrentRows {
 
   /** False also for rows of later groups. */
   private isEmpty(range: Range): boolean {
-    if (this.generations.some((generation) => generation.hasAny(range))) return false;
+    if (this.generations.some((generation) => generation.hasAny(range)) || this.volatile.hasAny(range)) return false;
     for (const _ of this.checkpoint.rowsIn(range, false)) return false;
     return true;
   }

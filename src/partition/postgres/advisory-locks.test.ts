@@ -1,6 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { bytes, key, makeCommit, times } from '../conformance/harness.ts';
-import { type Key, keyAfter, keyPrefix, keysUnder, prefixEnd, type Range } from '../keys.ts';
+import {
+  type Key,
+  keyAfter,
+  keyPrefix,
+  keysUnder,
+  prefixEnd,
+  type Range,
+  volatileKey,
+  volatileKeysUnder,
+} from '../keys.ts';
 import type { Commit } from '../partition.ts';
 import { LOCKS_MAX, locksFor } from './advisory-locks.ts';
 
@@ -72,6 +81,20 @@ describe('The locks of a commit', () => {
         if (inside) expect(conflict(putting(inside), scanning({ from, to }))).toBe(true);
       }
     }
+  });
+
+  it('cover every volatile key of a range, and no logged one', () => {
+    const parts = [0, 255, 1 << 16, 'n', 'a\0\xff', Buffer.of(0, 255)];
+    const keys = parts.flatMap((one) => parts.flatMap((two) => parts.map((three) => volatileKey([one, two, three]))));
+    const ends = [volatileKey([]), ...keys, ...keys.map(prefixEnd), '\xff' as Key].filter((_, i) => i % 5 === 0);
+    for (const from of ends) {
+      for (const to of [...ends, '\xff' as Key]) {
+        const inside = keys.find((each) => each >= from && each < to);
+        if (inside) expect(conflict(putting(inside), scanning({ from, to }))).toBe(true);
+        expect(conflict(putting(CELL), scanning({ from, to }))).toBe(false);
+      }
+    }
+    expect(conflict(putting(volatileKey([7, 'O', 1])), scanning(volatileKeysUnder([7, 'L'])))).toBe(false);
   });
 
   it('are few, whatever is written, and still exclude others', () => {

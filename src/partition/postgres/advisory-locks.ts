@@ -4,10 +4,10 @@
  * that no row can appear in it; so does a commit with more rows than locks may be taken (lock escalation).
  */
 import { hash } from 'node:crypto';
-import type { Key, Range } from '../keys.ts';
+import { isVolatile, type Key, type Range } from '../keys.ts';
 import type { Commit } from '../partition.ts';
 
-/** Groups are rows with this many first parts in common: the store, an account, a kind of row in it, its container or content ... */
+/** Groups are rows with this many first parts in common: all logged or all volatile rows, an account, a kind of row in it, its container or content ... */
 const DEPTHS = [0, 1, 2, 4] as const;
 /** The server's table of locks is small: 64 for each of its connections. */
 export const LOCKS_MAX = 64;
@@ -19,7 +19,10 @@ export interface AdvisoryLock {
 
 export const queueLock = (store: string, queueKey: Key): bigint => lockNumber(`${store} anchor ${queueKey}`);
 
-/** Sorted: all commits take locks in one order, so that there are no deadlocks. */
+/**
+ * Sorted: all commits take locks in one order, so that there are no deadlocks.
+ * @param commit no range of which has both logged and volatile rows
+ */
 export function locksFor(store: string, { checks, ranges, writeSets }: Commit): AdvisoryLock[] {
   const rows = new Map<Key, boolean>();
   for (const { key } of checks) rows.set(key, false);
@@ -62,7 +65,8 @@ function groupsContaining(key: string): LockGroup[] {
 
 /** The groups that contain every key of the range: those of the keys' common prefix. */
 function groupsCovering({ from, to }: Range): LockGroup[] {
-  let common = 0;
+  // No key follows the volatile ones.
+  let common = isVolatile(from) ? 1 : 0;
   while (common < from.length && common < to.length && from[common] === to[common]) common++;
   const prefix = from.slice(0, common);
   // A key may continue with 0xFF there, and then the zero at the end of the prefix does not end a part.
@@ -70,10 +74,11 @@ function groupsCovering({ from, to }: Range): LockGroup[] {
   return groupsContaining(isOpen ? prefix.slice(0, -1) : prefix);
 }
 
-/** Where the first parts of a key end, starting with 0 for no part, at most four; an incomplete part is left out. */
+/** Where the first parts of a key end, starting with the end of no part, at most four; an incomplete part is left out. */
 function partEnds(key: string): number[] {
-  const ends = [0];
-  for (let at = 0; at < key.length && ends.length <= DEPTHS.at(-1)!; ) {
+  const start = isVolatile(key as Key) ? 1 : 0;
+  const ends = [start];
+  for (let at = start; at < key.length && ends.length <= DEPTHS.at(-1)!; ) {
     if (key[at] === '\x03') at += 9;
     else {
       let end = key.indexOf('\x00', at + 1);

@@ -1,7 +1,7 @@
 /** Commit codec: a commit as the arguments of S.commit, arrays in PostgreSQL's binary format, in which bytes need no escaping. */
 
-import type { Key } from '../keys.ts';
-import type { Commit, CommutativeWrite, Instant, Timestamp } from '../partition.ts';
+import { isVolatile, type Key, reachesVolatile, splitAtVolatile } from '../keys.ts';
+import type { Commit, CommutativeWrite, Instant, RangeCheck, Timestamp } from '../partition.ts';
 import {
   applyCommutative,
   asBuffer,
@@ -29,17 +29,16 @@ interface RowWrite {
 type NumberWrite = CommutativeWrite & { readonly timestamp: Timestamp };
 
 export const COMMIT_TEXT = `select outcome, at, in_the_way from S.commit($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,
-  $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23)`;
+  $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25)`;
 
+/** @param commit whose ranges are those of `splitRanges` */
 export function encodeCommit(
   commit: Commit,
   now: Instant,
   queueLocks: readonly bigint[],
   locks: readonly AdvisoryLock[],
 ) {
-  const { checks, writeSets } = commit;
-  // A range that ends before it starts has no rows.
-  const ranges = commit.ranges.filter(({ range }) => range.from < range.to);
+  const { checks, ranges, writeSets } = commit;
   const seen = ranges.flatMap(({ rows }) => rows);
   const { written, numbers } = mergeWrites(writeSets);
   const writes = [...written];
@@ -47,6 +46,8 @@ export function encodeCommit(
   const maxima = [...numbers.values()].filter(({ kind }) => kind === 'max');
   return [
     commit.id,
+    isLogged(commit),
+    touchesVolatile(commit),
     now.toString(),
     commit.deadline?.toString() ?? null,
     encodeNumbers(queueLocks),
@@ -72,6 +73,30 @@ export function encodeCommit(
     ...encodeCommutative(adds),
     ...encodeCommutative(maxima),
   ];
+}
+
+/** Whether it writes logged rows, or none at all. Otherwise it waits for no flush. */
+export function isLogged({ writeSets }: Commit): boolean {
+  const isVolatileOnly = writeSets.every(({ writes }) => writes.every(({ key }) => isVolatile(key)));
+  return writeSets.length === 0 || !isVolatileOnly;
+}
+
+function touchesVolatile({ checks, ranges, writeSets }: Commit): boolean {
+  return (
+    checks.some(({ key }) => isVolatile(key)) ||
+    ranges.some(({ range }) => reachesVolatile(range)) ||
+    writeSets.some(({ writes }) => writes.some(({ key }) => isVolatile(key)))
+  );
+}
+
+/** Each range check has rows of one kind, logged or volatile, which are in different tables. A range that ends before it starts has no rows. */
+export function splitRanges(ranges: readonly RangeCheck[]): RangeCheck[] {
+  return ranges.flatMap(({ range, rows }) =>
+    splitAtVolatile(range).map((part) => ({
+      range: part,
+      rows: rows.filter(({ key }) => key >= part.from && key < part.to),
+    })),
+  );
 }
 
 /** The effect of all writes in their order. */

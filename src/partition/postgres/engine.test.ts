@@ -30,6 +30,7 @@ function conformance(): void {
   const where = (store: Store) => ({ url: cluster.url, schema: schemas.get(store) });
   partitionConformance('PostgreSQL', {
     durable: true,
+    isShared: true,
     readBack: 1_000,
     async open() {
       const schema = `store ${++stores}`;

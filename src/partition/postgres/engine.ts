@@ -6,7 +6,7 @@ import { TICKS_PER_SECOND } from '../../base/time.ts';
 import { type Commit, type Engine, type Instant, type Outcome, Unavailable } from '../partition.ts';
 import { locksFor, queueLock } from './advisory-locks.ts';
 import { startServerClock } from './clock.ts';
-import { COMMIT_TEXT, encodeCommit } from './commit-codec.ts';
+import { COMMIT_TEXT, encodeCommit, isLogged, splitRanges } from './commit-codec.ts';
 import { asCannotOpen, asUnavailable, CannotOpen, isConflict, isRolledBack } from './errors.ts';
 import { makeExclusiveLocks } from './exclusive-lock.ts';
 import { PREPARED_READS, RETENTION_SECONDS } from './functions.ts';
@@ -79,11 +79,12 @@ export async function openPostgres(options: PostgresOptions): Promise<Engine> {
   const cleanup = startPeriodicTask(CLEANUP_MILLISECONDS, () => deleteAllExpired(deleteExpired, () => closing));
 
   /** Whether the commit happened. A commit that has not reached the server is barred: it never happens later. */
-  async function resolveOutcome({ id }: Commit, sent: Instant): Promise<Outcome> {
+  async function resolveOutcome(data: Commit, sent: Instant): Promise<Outcome> {
+    const name = isLogged(data) ? 'resolve' : 'volatile_resolve';
     const end = performance.now() + resolveSeconds * 1000;
     for (;;) {
       try {
-        return await callFunction<Outcome>('resolve', 'select S.resolve($1, $2)', [id, sent.toString()]);
+        return await callFunction<Outcome>(name, `select S.${name}($1, $2)`, [data.id, sent.toString()]);
       } catch {
         if (closed || performance.now() > end) return 'unknown';
         await sleep(100);
@@ -91,9 +92,10 @@ export async function openPostgres(options: PostgresOptions): Promise<Engine> {
     }
   }
 
-  async function commit(data: Commit): Promise<Outcome> {
+  async function commit(given: Commit): Promise<Outcome> {
     if (closed) throw new Unavailable('The store is closed.');
-    if (data.ranges.some(({ range, rows }) => range.from >= range.to && rows.length > 0)) return 'conflict';
+    if (given.ranges.some(({ range, rows }) => range.from >= range.to && rows.length > 0)) return 'conflict';
+    const data = { ...given, ranges: splitRanges(given.ranges) };
     const sent = clock.now();
     const queueLocks = data.queueKeys
       .filter((queueKey) => !exclusiveLocks.holds(queueKey))

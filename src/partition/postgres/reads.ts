@@ -1,5 +1,5 @@
 /** Repeatable-read snapshots with pipelined queries: reads that are pending at one time share a round trip. */
-import { type Key, type KeyGrouping, keyAfterGroup, type Range } from '../keys.ts';
+import { isVolatile, type Key, type KeyGrouping, keyAfterGroup, type Range, splitAtVolatile } from '../keys.ts';
 import type { Instant, Page, PagedSnapshot, PageOptions, Row, ScanOptions } from '../partition.ts';
 import { stoppedEarly } from '../values.ts';
 import type { ServerClock } from './clock.ts';
@@ -106,14 +106,24 @@ class PostgresSnapshot implements PagedSnapshot {
   }
 
   async scan(range: Range, options: ScanOptions): Promise<Row[]> {
-    return isEmpty(range, options) ? [] : this.query(scanText(range, options));
+    const parts = splitAtVolatile(range);
+    if (options.reverse) parts.reverse();
+    const { limit, bytesMax = Infinity } = options;
+    const found: Row[] = [];
+    for (const part of parts) {
+      const bytes = found.reduce((sum, { value }) => sum + value.length, 0);
+      const rest = { ...options, limit: limit - found.length, bytesMax: bytesMax - bytes };
+      if (!isEmpty(part, rest)) found.push(...(await this.query(scanText(part, rest))));
+    }
+    return found;
   }
 
   async page(range: Range, { limit, grouping }: PageOptions): Promise<Page> {
     const bounds = { limit, bytesMax: PAGE_BYTES };
     if (isEmpty(range, bounds)) return { rows: [], next: undefined };
-    const rows = await this.query(grouping ? pageText(range, bounds, grouping) : scanText(range, bounds));
-    const next = stoppedEarly(rows, bounds) ? keyAfterGroup(rows.at(-1)!.key, grouping) : undefined;
+    const [part, after] = splitAtVolatile(range);
+    const rows = await this.query(grouping ? pageText(part!, bounds, grouping) : scanText(part!, bounds));
+    const next = stoppedEarly(rows, bounds) ? keyAfterGroup(rows.at(-1)!.key, grouping) : after?.from;
     return { rows, next: next !== undefined && next < range.to ? next : undefined };
   }
 
@@ -143,7 +153,8 @@ class PostgresSnapshot implements PagedSnapshot {
     const [gets, queries] = [this.pendingGets, this.pendingQueries];
     this.pendingGets = [];
     this.pendingQueries = [];
-    return gets.length === 0 ? queries : [combineGets(gets), ...queries];
+    const [logged, volatile] = [gets.filter(({ key }) => !isVolatile(key)), gets.filter(({ key }) => isVolatile(key))];
+    return [...[logged, volatile].filter(({ length }) => length > 0).map(combineGets), ...queries];
   }
 
   private async send(group: readonly PendingQuery[]): Promise<void> {
@@ -182,9 +193,15 @@ class PostgresSnapshot implements PagedSnapshot {
   }
 }
 
+/** The prepared statement for rows of this key's kind. */
+function statement(name: string, key: Key): string {
+  return `holdfast_${isVolatile(key) ? 'volatile_' : ''}${name}`;
+}
+
+/** All of one kind, logged or volatile. */
 function combineGets(gets: readonly PendingGet[]): PendingQuery {
   return {
-    text: `execute holdfast_get(${keyArrayLiteral(gets.map(({ key }) => key))})`,
+    text: `execute ${statement('get', gets[0]!.key)}(${keyArrayLiteral(gets.map(({ key }) => key))})`,
     resolve(found) {
       const byNumber = new Map(found.map(([n, ...row]) => [Number(n), row]));
       for (const [i, { key, resolve }] of gets.entries()) {
@@ -203,11 +220,12 @@ function isEmpty({ from, to }: Range, { limit, bytesMax = 1 }: ScanOptions): boo
 }
 
 function scanText(range: Range, options: ScanOptions): string {
-  return `execute holdfast_scan${options.reverse ? '_back' : ''}(${boundsText(range, options)})`;
+  const name = statement(options.reverse ? 'scan_back' : 'scan', range.from);
+  return `execute ${name}(${boundsText(range, options)})`;
 }
 
 function pageText(range: Range, options: ScanOptions, { from, delimiter }: KeyGrouping): string {
-  return `execute holdfast_page(${boundsText(range, options)}, ${from}, ${keyLiteral(delimiter)})`;
+  return `execute ${statement('page', range.from)}(${boundsText(range, options)}, ${from}, ${keyLiteral(delimiter)})`;
 }
 
 function boundsText({ from, to }: Range, { limit, bytesMax = Infinity }: ScanOptions): string {

@@ -1,12 +1,16 @@
 /** Schema migrations. */
 import type { ClientBase } from 'pg';
 import { CannotOpen } from './errors.ts';
-import { FUNCTIONS, TABLES } from './functions.ts';
+import { FUNCTIONS } from './functions.ts';
+import { TABLES, VOLATILE_TABLES } from './tables.ts';
 
 /** Rises with every change of a table or of a function's arguments or meaning. */
-export const SCHEMA_VERSION = 4;
-/** From each version to the next; the functions are replaced in any case. */
-const MIGRATIONS: readonly string[] = [TABLES, '', '', 'drop function if exists S.commit;'];
+export const SCHEMA_VERSION = 5;
+/**
+ * From each version to the next; the functions are replaced in any case. The commit function of version 4, which has other arguments, stays
+ * for the processes that call it.
+ */
+const MIGRATIONS: readonly string[] = [TABLES, '', '', 'drop function if exists S.commit;', VOLATILE_TABLES];
 const SERVER_VERSION_MIN = 15;
 
 const quoteIdentifier = (name: string): string => `"${name.replaceAll('"', '""')}"`;

@@ -81,6 +81,7 @@ const newBlobRow = {
   permission: ['write', 'create'] as const,
   readsCopySource: 'by its credential' as const,
   conditions: ALL_CONDITIONS,
+  returnsETag: true,
   test: TEST,
   unsupported: UNSUPPORTED_OF_SOURCES,
   unsupportedUnlessLenient: BLOB_FEATURES,

@@ -35,7 +35,9 @@ export const fileCopyOperations: readonly Operation<Storage>[] = [
     query: { comp: 'range' },
     when: { 'x-ms-write': 'update', 'x-ms-copy-source': true },
     permission: 'write',
+    smbAccess: 'write',
     readsCopySource: 'by its credential',
+    returnsETag: true,
     test,
     input: {
       ...writtenRange,
@@ -64,7 +66,9 @@ export const fileCopyOperations: readonly Operation<Storage>[] = [
       route,
       when: { 'x-ms-copy-source': true, ...type },
       permission: ['create', 'write'],
+      smbAccess: 'replace',
       readsCopySource: 'as owner',
+      returnsETag: true,
       test,
       input: {
         ...file,
@@ -86,6 +90,7 @@ export const fileCopyOperations: readonly Operation<Storage>[] = [
     route,
     query: { comp: 'copy' },
     permission: 'write',
+    smbAccess: 'none',
     test,
     input: { ...file, copyId: requiredQuery('copyid'), action: requireAbortAction },
     run: abortFileCopy,

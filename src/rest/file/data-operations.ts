@@ -13,6 +13,7 @@ import {
   putRange,
 } from '../../services/file/ranges.ts';
 import { downloadFile, listRanges } from '../../services/file/reads.ts';
+import { parseShareSnapshot } from '../../services/file/snapshot-rows.ts';
 import { leaseParams, leaseReply } from '../lease-request.ts';
 import { type Operation, operationOn, type Request } from '../operation.ts';
 import {
@@ -20,6 +21,7 @@ import {
   header,
   integerHeader,
   integerQuery,
+  invalidHeader,
   leaseId,
   metadata,
   noContent,
@@ -32,9 +34,9 @@ import { structuredReply } from '../structured-body/encoded-reply.ts';
 import { structuredType } from '../structured-body/headers.ts';
 import { structuredContent } from '../structured-body/structured-content.ts';
 import { rangeElements, rangeListMarker, rangeListXml } from '../xml/range-list.ts';
-import { fileHeaders, isBefore } from './file-reply.ts';
-import { fileContentHeaders, place } from './params.ts';
-import { newSmb, smbHeaders } from './smb-headers.ts';
+import { fileHeaders, isBefore, writtenHeaders } from './file-reply.ts';
+import { fileContentHeaders, place, snapshot } from './params.ts';
+import { newSmb } from './smb-headers.ts';
 
 const fail = errorFactory(commonErrors);
 const operation = operationOn<Storage>();
@@ -43,6 +45,7 @@ const TEST = 'test/end-to-end/file-ranges.test.ts';
 /** Since this version a write changes the time of the last write, and answers with it. */
 const TIMES_SINCE = '2021-06-08';
 export const file = { ...place, leaseId };
+const readFile = { ...file, snapshot };
 export const writtenRange = {
   ...file,
   range: required('x-ms-range', range),
@@ -64,12 +67,23 @@ const listLimit = reader((request) => {
   return Math.min(resultsMax.read(request) ?? RANGES_MAX, RANGES_MAX);
 });
 
+/** The snapshot with which List Ranges compares. */
+const previousSnapshot = reader(({ query, headers }) => {
+  const { prevsharesnapshot: text } = query;
+  if (text !== undefined) return parseShareSnapshot(text, 'prevsharesnapshot');
+  const rename = headers['x-ms-file-support-rename'];
+  if (rename !== undefined) throw invalidHeader('x-ms-file-support-rename', String(rename));
+  return undefined;
+});
+
 export const dataOperations: readonly Operation<Storage>[] = [
   operation({
     name: 'Create File',
     route: 'PUT /{share}/{path}',
     when: { 'x-ms-type': 'file' },
     permission: ['create', 'write'],
+    smbAccess: 'replace',
+    returnsETag: true,
     test: TEST,
     input: {
       ...file,
@@ -81,23 +95,22 @@ export const dataOperations: readonly Operation<Storage>[] = [
     },
     precheck: precheckCreateFile,
     run: createFileWithBytes,
-    reply: ({ file: made, md5 }, request) => ({
-      status: 201,
-      headers: validatorHeaders(made, {
-        'x-ms-request-server-encrypted': 'true',
-        'Content-MD5': md5,
-        'x-ms-structured-body': structuredType(request),
-        ...smbHeaders(made, request),
-      }),
-    }),
+    reply: ({ file: made, md5 }, request) => {
+      const headers = writtenHeaders(made, request);
+      headers['Content-MD5'] = md5;
+      headers['x-ms-structured-body'] = structuredType(request);
+      return { status: 201, headers };
+    },
   }),
   operation({
     name: 'Get File',
     route: 'GET /{share}/{path}',
     permission: 'read',
+    smbAccess: 'read',
+    returnsETag: true,
     test: TEST,
     input: {
-      ...file,
+      ...readFile,
       range,
       rangeMd5: booleanHeader('x-ms-range-get-content-md5'),
       structuredType: reader(structuredType),
@@ -105,14 +118,12 @@ export const dataOperations: readonly Operation<Storage>[] = [
     run: downloadFile,
     reply: ({ file: found, leaseState, bytes, length, range: sent, rangeMd5 }, request) => {
       const { contentMd5 } = found.content;
-      const headers = {
-        ...fileHeaders(found, leaseState, request),
-        'Accept-Ranges': 'bytes',
-        'Content-Length': length,
-        'Content-MD5': sent ? rangeMd5 : contentMd5,
-        'x-ms-content-md5': sent && contentMd5,
-        'Content-Range': sent && `bytes ${sent.from}-${sent.to}/${found.length}`,
-      };
+      const headers = fileHeaders(found, leaseState, request);
+      headers['Accept-Ranges'] = 'bytes';
+      headers['Content-Length'] = length;
+      headers['Content-MD5'] = sent ? rangeMd5 : contentMd5;
+      headers['x-ms-content-md5'] = sent && contentMd5;
+      headers['Content-Range'] = sent && `bytes ${sent.from}-${sent.to}/${found.length}`;
       const status = sent ? 206 : 200;
       return structuredType(request) === undefined
         ? { status, headers, body: bytes }
@@ -125,6 +136,8 @@ export const dataOperations: readonly Operation<Storage>[] = [
     query: { comp: 'range' },
     when: { 'x-ms-write': 'update' },
     permission: 'write',
+    smbAccess: 'write',
+    returnsETag: true,
     test: TEST,
     input: { ...writtenRange, body: structuredContent({ bytesMax: PUT_RANGE_BYTES_MAX }) },
     precheck: precheckPutRange,
@@ -145,6 +158,8 @@ export const dataOperations: readonly Operation<Storage>[] = [
     query: { comp: 'range' },
     when: { 'x-ms-write': 'clear' },
     permission: 'write',
+    smbAccess: 'write',
+    returnsETag: true,
     test: TEST,
     input: { ...writtenRange, body: noContent },
     run: clearFileRange,
@@ -158,9 +173,17 @@ export const dataOperations: readonly Operation<Storage>[] = [
     route: 'GET /{share}/{path}',
     query: { comp: 'rangelist' },
     permission: 'read',
+    smbAccess: 'read',
+    returnsETag: true,
     test: TEST,
-    unsupported: ['?prevsharesnapshot'],
-    input: { ...file, range, start: rangeListMarker, resultsMax: listLimit },
+    input: {
+      ...readFile,
+      range,
+      start: rangeListMarker,
+      resultsMax: listLimit,
+      previous: previousSnapshot,
+      followsRename: booleanHeader('x-ms-file-support-rename'),
+    },
     replyBytes: () => PAGE_BYTES,
     run: async (storage, input) => {
       const parts: Buffer[] = [];
@@ -184,6 +207,8 @@ export const dataOperations: readonly Operation<Storage>[] = [
     route: 'PUT /{share}/{path}',
     query: { comp: 'lease' },
     permission: 'write',
+    smbAccess: 'lease',
+    returnsETag: true,
     test: 'test/end-to-end/lease-file.test.ts',
     input: { ...place, ...leaseParams },
     run: async (storage, input) => ({ ...(await leaseFile(storage, input)), action: input.action }),

@@ -13,6 +13,7 @@ export interface DirectoryListParameters extends ListParameters {
   readonly share: string;
   readonly path: string;
   readonly isExtended: boolean;
+  readonly snapshot: bigint | undefined;
 }
 
 /** XML has no such characters: names that have one are percent-encoded. */
@@ -23,10 +24,11 @@ export function directoryListStart(
   directory: Directory,
   parameters: DirectoryListParameters,
 ): Buffer {
-  const { share, path, prefix, marker, resultsMax, isExtended } = parameters;
+  const { share, path, prefix, marker, resultsMax, isExtended, snapshot } = parameters;
   const isEncoded = NOT_IN_XML.test(path);
   return Buffer.from(
     `<EnumerationResults ServiceEndpoint="${escapeXml(endpoint)}" ShareName="${escapeXml(share)}" ` +
+      `${snapshot === undefined ? '' : `ShareSnapshot="${formatIso7(snapshot)}" `}` +
       `DirectoryPath="${escapeXml(isEncoded ? encodeURIComponent(path) : path)}"${isEncoded ? ' Encoded="true"' : ''}>` +
       (prefix === undefined ? '' : textElement('Prefix', prefix)) +
       (marker === undefined ? '' : element('Marker', marker)) +

@@ -16,19 +16,19 @@ import { booleanHeader, header, integerQuery, listQuery, metadata, query, reader
 import { estimateListBytes, metadataHeaders, streamedXmlReply, validatorHeaders } from '../reply.ts';
 import { accountUrl } from '../request.ts';
 import { directoryListEnd, directoryListStart, entryElements, INCLUDED } from './directory-list-xml.ts';
-import { place } from './params.ts';
+import { WRITTEN, writtenHeaders } from './file-reply.ts';
+import { place, readPlace } from './params.ts';
 import { renameSource } from './rename-source.ts';
-import { changedSmb, newSmb, renamedSmb, smbHeaders } from './smb-headers.ts';
+import { addSmbHeaders, changedSmb, newSmb, renamedSmb } from './smb-headers.ts';
 
 const operation = operationOn<Storage>();
 const test = 'test/end-to-end/file-directories.test.ts';
 const restype = 'directory';
-const WRITTEN = { 'x-ms-request-server-encrypted': 'true' };
 
 /** The answer to a write that reports the directory. */
 const written = (status: number) => (directory: Directory, request: Request) => ({
   status,
-  headers: { ...validatorHeaders(directory, WRITTEN), ...smbHeaders(directory, request) },
+  headers: writtenHeaders(directory, request),
 });
 
 /** What Rename Directory and Rename File share. */
@@ -49,9 +49,10 @@ const rowsAt = (shape: '/{share}' | '/{share}/{path}'): readonly Operation<Stora
     route: `GET ${shape}`,
     query: { restype, comp: 'list' },
     permission: 'list',
+    smbAccess: 'none',
     test: 'test/end-to-end/file-listing.test.ts',
     input: {
-      ...place,
+      ...readPlace,
       prefix: query('prefix'),
       marker: query('marker'),
       resultsMax: integerQuery('maxresults', { min: 1, max: 2 ** 31 - 1 }),
@@ -77,6 +78,8 @@ const rowsAt = (shape: '/{share}' | '/{share}/{path}'): readonly Operation<Stora
     route: `PUT ${shape}`,
     query: { restype },
     permission: ['create', 'write'],
+    smbAccess: 'none',
+    returnsETag: true,
     test,
     input: { ...place, metadata, smb: newSmb('directory') },
     run: createDirectory,
@@ -87,14 +90,15 @@ const rowsAt = (shape: '/{share}' | '/{share}/{path}'): readonly Operation<Stora
     route: `GET|HEAD ${shape}`,
     query: { restype },
     permission: 'read',
+    smbAccess: 'none',
+    returnsETag: true,
     test,
-    input: place,
+    input: readPlace,
     run: getDirectory,
     reply: (directory, request) => ({
       status: 200,
       headers: {
-        ...validatorHeaders(directory, { 'x-ms-server-encrypted': 'true' }),
-        ...smbHeaders(directory, request),
+        ...addSmbHeaders(validatorHeaders(directory, { 'x-ms-server-encrypted': 'true' }), directory, request),
         ...metadataHeaders(directory.metadata),
       },
     }),
@@ -104,6 +108,7 @@ const rowsAt = (shape: '/{share}' | '/{share}/{path}'): readonly Operation<Stora
     route: `DELETE ${shape}`,
     query: { restype },
     permission: 'delete',
+    smbAccess: 'delete',
     test,
     input: place,
     run: deleteDirectory,
@@ -114,6 +119,8 @@ const rowsAt = (shape: '/{share}' | '/{share}/{path}'): readonly Operation<Stora
     route: `PUT ${shape}`,
     query: { restype, comp: 'properties' },
     permission: 'write',
+    smbAccess: 'none',
+    returnsETag: true,
     test,
     input: { ...place, smb: changedSmb('directory') },
     run: setDirectoryProperties,
@@ -124,8 +131,10 @@ const rowsAt = (shape: '/{share}' | '/{share}/{path}'): readonly Operation<Stora
     route: `GET|HEAD ${shape}`,
     query: { restype, comp: 'metadata' },
     permission: 'read',
+    smbAccess: 'none',
+    returnsETag: true,
     test,
-    input: place,
+    input: readPlace,
     run: getDirectory,
     reply: (directory) => ({ status: 200, headers: validatorHeaders(directory, metadataHeaders(directory.metadata)) }),
   }),
@@ -134,6 +143,8 @@ const rowsAt = (shape: '/{share}' | '/{share}/{path}'): readonly Operation<Stora
     route: `PUT ${shape}`,
     query: { restype, comp: 'metadata' },
     permission: 'write',
+    smbAccess: 'none',
+    returnsETag: true,
     test,
     input: { ...place, metadata },
     run: setDirectoryMetadata,
@@ -149,6 +160,8 @@ export const directoryOperations: readonly Operation<Storage>[] = [
     route: 'PUT /{share}/{path}',
     query: { restype, comp: 'rename' },
     permission: RENAME_PERMISSION,
+    smbAccess: 'rename',
+    returnsETag: true,
     test: 'test/end-to-end/file-rename.test.ts',
     input: { ...renameInput, smb: renamedSmb('directory') },
     run: (storage, input) => renameNode(storage, 'directory', input),

@@ -8,19 +8,18 @@ import { type Operation, operationOn, type Request } from '../operation.ts';
 import { header, integerHeader, leaseId, metadata } from '../params.ts';
 import { metadataHeaders, validatorHeaders } from '../reply.ts';
 import { RENAME_PERMISSION, renameInput } from './directory-operations.ts';
-import { fileHeaders } from './file-reply.ts';
-import { changedContentHeaders, place } from './params.ts';
-import { changedSmb, renamedSmb, smbHeaders } from './smb-headers.ts';
+import { fileHeaders, WRITTEN, writtenHeaders } from './file-reply.ts';
+import { changedContentHeaders, place, snapshot } from './params.ts';
+import { changedSmb, renamedSmb } from './smb-headers.ts';
 
 const operation = operationOn<Storage>();
 const test = 'test/end-to-end/files.test.ts';
 const file = { ...place, leaseId };
-const WRITTEN = { 'x-ms-request-server-encrypted': 'true' };
 
 /** The answer to a write that reports the file. */
 const written = (changed: File, request: Request) => ({
   status: 200,
-  headers: { ...validatorHeaders(changed, WRITTEN), ...smbHeaders(changed, request) },
+  headers: writtenHeaders(changed, request),
 });
 
 export const fileEntryOperations: readonly Operation<Storage>[] = [
@@ -28,22 +27,23 @@ export const fileEntryOperations: readonly Operation<Storage>[] = [
     name: 'Get File Properties',
     route: 'HEAD /{share}/{path}',
     permission: 'read',
+    smbAccess: 'none',
+    returnsETag: true,
     test,
-    input: file,
+    input: { ...file, snapshot },
     run: getFile,
-    reply: ({ file: found, leaseState }, request) => ({
-      status: 200,
-      headers: {
-        ...fileHeaders(found, leaseState, request),
-        'Content-Length': found.length,
-        'Content-MD5': found.content.contentMd5,
-      },
-    }),
+    reply: ({ file: found, leaseState }, request) => {
+      const headers = fileHeaders(found, leaseState, request);
+      headers['Content-Length'] = found.length;
+      headers['Content-MD5'] = found.content.contentMd5;
+      return { status: 200, headers };
+    },
   }),
   operation({
     name: 'Delete File',
     route: 'DELETE /{share}/{path}',
     permission: 'delete',
+    smbAccess: 'delete',
     test,
     input: file,
     run: deleteFile,
@@ -54,6 +54,8 @@ export const fileEntryOperations: readonly Operation<Storage>[] = [
     route: 'PUT /{share}/{path}',
     query: { comp: 'properties' },
     permission: 'write',
+    smbAccess: 'write',
+    returnsETag: true,
     test,
     input: {
       ...file,
@@ -69,8 +71,10 @@ export const fileEntryOperations: readonly Operation<Storage>[] = [
     route: 'GET|HEAD /{share}/{path}',
     query: { comp: 'metadata' },
     permission: 'read',
+    smbAccess: 'none',
+    returnsETag: true,
     test,
-    input: file,
+    input: { ...file, snapshot },
     run: getFile,
     reply: ({ file: found }) => ({ status: 200, headers: validatorHeaders(found, metadataHeaders(found.metadata)) }),
   }),
@@ -79,6 +83,8 @@ export const fileEntryOperations: readonly Operation<Storage>[] = [
     route: 'PUT /{share}/{path}',
     query: { comp: 'metadata' },
     permission: 'write',
+    smbAccess: 'write',
+    returnsETag: true,
     test,
     input: { ...file, metadata },
     run: setFileMetadata,
@@ -89,6 +95,8 @@ export const fileEntryOperations: readonly Operation<Storage>[] = [
     route: 'PUT /{share}/{path}',
     query: { comp: 'rename' },
     permission: RENAME_PERMISSION,
+    smbAccess: 'rename',
+    returnsETag: true,
     test: 'test/end-to-end/file-rename.test.ts',
     input: { ...renameInput, contentType: header('x-ms-content-type'), smb: renamedSmb('file') },
     run: (storage, input) => renameNode(storage, 'file', input),

@@ -1,5 +1,5 @@
 /** XML of List Shares. */
-import { formatRfc1123 } from '../../base/time.ts';
+import { formatIso7, formatRfc1123 } from '../../base/time.ts';
 import { escapeXml } from '../../base/xml.ts';
 import type { ListedShare } from '../../services/file/list-shares.ts';
 import { leaseElements } from '../lease-reply.ts';
@@ -25,10 +25,10 @@ export function shareListEnd(nextMarker: string): Buffer {
 
 export function shareElements(shares: readonly ListedShare[], version: string, withMetadata: boolean): Buffer {
   let xml = '';
-  for (const { name, share, leaseState, deleted } of shares) {
+  for (const { name, share, leaseState, snapshot, deleted } of shares) {
     const { etag, modified, lease, quota, tier, tierChanged, metadata } = share;
     xml +=
-      `<Share><Name>${escapeXml(name)}</Name>${deleted ? deletedElements(deleted.deleted) : ''}<Properties><Last-Modified>${formatRfc1123(modified)}</Last-Modified>` +
+      `<Share><Name>${escapeXml(name)}</Name>${snapshot === undefined ? '' : element('Snapshot', formatIso7(snapshot))}${deleted ? deletedElements(deleted.deleted) : ''}<Properties><Last-Modified>${formatRfc1123(modified)}</Last-Modified>` +
       `<Etag>"${etag}"</Etag>${hasLeases(version) ? leaseElements(lease, leaseState) : ''}<Quota>${quota}</Quota>` +
       (hasTiers(version)
         ? `<AccessTier>${tier}</AccessTier><AccessTierChangeTime>${formatRfc1123(tierChanged)}</AccessTierChangeTime>` +

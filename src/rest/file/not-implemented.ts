@@ -2,17 +2,10 @@
 import type { Storage } from '../../services/common/storage.ts';
 import { notImplementedOperation, type Operation } from '../operation.ts';
 
-const SHARE = '/{share}';
 const PATH = '/{share}/{path}';
 
 export const notImplementedOperations: readonly Operation<Storage>[] = [
   notImplementedOperation('Get User Delegation Key', 'POST /', { restype: 'service', comp: 'userdelegationkey' }),
-  notImplementedOperation('Snapshot Share', `PUT ${SHARE}`, { restype: 'share', comp: 'snapshot' }),
-
-  ...([SHARE, PATH] as const).flatMap((shape) => [
-    notImplementedOperation<Storage>('List Handles', `GET ${shape}`, { comp: 'listhandles' }),
-    notImplementedOperation<Storage>('Force Close Handles', `PUT ${shape}`, { comp: 'forceclosehandles' }),
-  ]),
   notImplementedOperation('Create Symbolic Link', `PUT ${PATH}`, { restype: 'symboliclink' }),
   notImplementedOperation('Get Symbolic Link', `GET ${PATH}`, { restype: 'symboliclink' }),
   notImplementedOperation('Create Hard Link', `PUT ${PATH}`, { restype: 'hardlink' }),

@@ -6,6 +6,7 @@ import { fileCopyOperations } from './copy-operations.ts';
 import { dataOperations } from './data-operations.ts';
 import { directoryOperations } from './directory-operations.ts';
 import { fileEntryOperations } from './file-operations.ts';
+import { handleOperations } from './handle-operations.ts';
 import { notImplementedOperations } from './not-implemented.ts';
 import { withServiceRules } from './params.ts';
 import { permissionOperations } from './permission-operations.ts';
@@ -22,5 +23,6 @@ export const fileOperations: readonly Operation<Storage>[] = [
   ...fileEntryOperations,
   ...dataOperations,
   ...fileCopyOperations,
+  ...handleOperations,
   ...notImplementedOperations,
 ].map(withServiceRules);

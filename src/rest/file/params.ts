@@ -1,5 +1,7 @@
 /** Paths and parameters of the File service. */
-import { notImplemented, type Operation, type Reader } from '../operation.ts';
+import { fail } from '../../services/file/errors.ts';
+import { parseShareSnapshot } from '../../services/file/snapshot-rows.ts';
+import type { Operation, Reader } from '../operation.ts';
 import {
   base64Header,
   booleanHeader,
@@ -8,6 +10,7 @@ import {
   pathPart,
   reader,
   rejectConditions,
+  rejectSourceConditions,
 } from '../params.ts';
 import { decodePart, type ParsePath } from '../request.ts';
 
@@ -27,6 +30,14 @@ export const place = {
   keepsTrailingDots: booleanHeader('x-ms-allow-trailing-dot'),
 };
 
+/** The parameter sharesnapshot. */
+export const snapshot: Reader<bigint | undefined> = reader(({ query }) =>
+  query.sharesnapshot === undefined ? undefined : parseShareSnapshot(query.sharesnapshot),
+);
+
+/** Where a directory or file is, in the share or in a snapshot. */
+export const readPlace = { ...place, snapshot };
+
 const DEFAULT_TYPE = 'application/octet-stream';
 
 /** The headers x-ms-content-* that a file keeps for its readers. */
@@ -45,8 +56,25 @@ export const changedContentHeaders: Reader<ContentHeaders | undefined> = reader(
   return isSent ? fileContentHeaders.read(request) : undefined;
 });
 
+/** The operations that take the parameter sharesnapshot. */
+const SNAPSHOT_OPERATIONS: ReadonlySet<string> = new Set([
+  'Get Share Properties',
+  'Get Share Metadata',
+  'Delete Share',
+  'Lease Share',
+  'List Directories and Files',
+  'Get Directory Properties',
+  'Get Directory Metadata',
+  'Get File',
+  'Get File Properties',
+  'Get File Metadata',
+  'List Ranges',
+  'List Handles',
+  'Force Close Handles',
+]);
+
 /**
- * What holds for every operation of the service: conditions are refused, and share snapshots are not there yet. To an account SAS a
+ * What holds for every operation of the service: conditions are refused, and so are snapshots where none can be read or changed. To an account SAS a
  * directory is an object, wherever it is, and its list belongs to the share; permissions are objects, since files have them.
  */
 export function withServiceRules<Context>(row: Operation<Context>): Operation<Context> {
@@ -55,11 +83,11 @@ export function withServiceRules<Context>(row: Operation<Context>): Operation<Co
     ...row,
     ...(row.query?.restype === 'directory' && { resourceType: row.query.comp === 'list' ? 'c' : 'o' }),
     ...(row.query?.comp === 'filepermission' && { resourceType: 'o' }),
-    unsupported: [...row.unsupported, '?sharesnapshot'],
     read(request, lenient) {
       rejectConditions.read(request);
-      if (request.query.sharesnapshot !== undefined)
-        throw notImplemented('Share snapshots are not implemented by this server yet.');
+      rejectSourceConditions.read(request);
+      if (request.query.sharesnapshot !== undefined && !SNAPSHOT_OPERATIONS.has(row.name))
+        throw fail('ShareSnapshotOperationNotSupported');
       return row.read(request, lenient);
     },
   };

@@ -1,8 +1,10 @@
 /** Operations on shares: one row each, in the order of Microsoft's REST reference. */
+import { formatIso7 } from '../../base/time.ts';
 import type { Storage } from '../../services/common/storage.ts';
 import { restoreShare } from '../../services/file/deleted-shares.ts';
 import { type ListedShare, listShares } from '../../services/file/list-shares.ts';
 import { leaseShare } from '../../services/file/share-leases.ts';
+import { deleteShareSnapshot, snapshotShare } from '../../services/file/share-snapshots.ts';
 import {
   createShare,
   deleteShare,
@@ -32,6 +34,7 @@ import { estimateListBytes, metadataHeaders, streamedXmlReply, validatorHeaders,
 import { accountUrl } from '../request.ts';
 import { parsePolicies, policiesXml } from '../xml/access-policies.ts';
 import { shareElements, shareListEnd, shareListStart } from './list-xml.ts';
+import { snapshot } from './params.ts';
 import { deleteSnapshots, enabledProtocols, PREMIUM, rootSquash } from './share-params.ts';
 import { shareHeaders, shareStatsXml } from './share-reply.ts';
 
@@ -54,12 +57,12 @@ export const listSharesRow: Operation<Storage> = operation({
   },
   replyBytes: estimateListBytes,
   run: async (storage, input) => {
-    // There are no snapshots that `include` could list.
     const { include } = input;
+    const [deleted, snapshots] = [include.includes('deleted'), include.includes('snapshots')];
     const withMetadata = include.includes('metadata');
     const pieces = await streamAsProduced(async (append) => {
       const emit = (shares: readonly ListedShare[]) => append(shareElements(shares, input.version, withMetadata));
-      append(shareListEnd(await listShares(storage, { ...input, deleted: include.includes('deleted') }, emit)));
+      append(shareListEnd(await listShares(storage, { ...input, deleted, snapshots }, emit)));
     });
     return { input, pieces };
   },
@@ -85,6 +88,7 @@ export const shareOperations: readonly Operation<Storage>[] = [
     route: 'PUT /{share}',
     query: { restype: 'share' },
     permission: ['create', 'write'],
+    returnsETag: true,
     test: TEST,
     unsupported: PREMIUM,
     input: { share, metadata, ...settings, enabledProtocols },
@@ -96,8 +100,9 @@ export const shareOperations: readonly Operation<Storage>[] = [
     route: 'GET|HEAD /{share}',
     query: { restype: 'share' },
     permission: 'read',
+    returnsETag: true,
     test: TEST,
-    input: { share, leaseId },
+    input: { share, leaseId, snapshot },
     run: getShareProperties,
     reply: ({ share: found, leaseState }, request) => ({
       status: 200,
@@ -109,6 +114,7 @@ export const shareOperations: readonly Operation<Storage>[] = [
     route: 'PUT /{share}',
     query: { restype: 'share', comp: 'properties' },
     permission: 'write',
+    returnsETag: true,
     test: TEST,
     unsupported: PREMIUM,
     input: { share, leaseId, ...settings },
@@ -120,8 +126,9 @@ export const shareOperations: readonly Operation<Storage>[] = [
     route: 'GET|HEAD /{share}',
     query: { restype: 'share', comp: 'metadata' },
     permission: 'read',
+    returnsETag: true,
     test: TEST,
-    input: { share, leaseId },
+    input: { share, leaseId, snapshot },
     run: getShareProperties,
     reply: ({ share: found }) => ({
       status: 200,
@@ -133,6 +140,7 @@ export const shareOperations: readonly Operation<Storage>[] = [
     route: 'PUT /{share}',
     query: { restype: 'share', comp: 'metadata' },
     permission: 'write',
+    returnsETag: true,
     test: TEST,
     input: { share, leaseId, metadata },
     run: setShareMetadata,
@@ -144,8 +152,9 @@ export const shareOperations: readonly Operation<Storage>[] = [
     query: { restype: 'share' },
     permission: 'delete',
     test: TEST,
-    input: { share, leaseId, deleteSnapshots },
-    run: deleteShare,
+    input: { share, leaseId, snapshot, deleteSnapshots },
+    run: (storage, { snapshot: second, ...input }) =>
+      second === undefined ? deleteShare(storage, input) : deleteShareSnapshot(storage, { ...input, snapshot: second }),
     reply: () => ({ status: 202 }),
   }),
   operation({
@@ -153,6 +162,7 @@ export const shareOperations: readonly Operation<Storage>[] = [
     route: 'GET|HEAD /{share}',
     query: { restype: 'share', comp: 'acl' },
     permission: 'owner',
+    returnsETag: true,
     test: TEST,
     input: { share, leaseId },
     run: getShareProperties,
@@ -163,6 +173,7 @@ export const shareOperations: readonly Operation<Storage>[] = [
     route: 'PUT /{share}',
     query: { restype: 'share', comp: 'acl' },
     permission: 'owner',
+    returnsETag: true,
     test: TEST,
     input: { share, leaseId, document: xmlBody('SignedIdentifiers') },
     run: (storage, input) => setShareAcl(storage, { ...input, policies: parsePolicies(input.document, 'file') }),
@@ -173,6 +184,7 @@ export const shareOperations: readonly Operation<Storage>[] = [
     route: 'GET /{share}',
     query: { restype: 'share', comp: 'stats' },
     permission: 'read',
+    returnsETag: true,
     test: TEST,
     input: { share, leaseId },
     run: getShareStats,
@@ -180,10 +192,24 @@ export const shareOperations: readonly Operation<Storage>[] = [
       xmlReply(200, shareStatsXml(usedBytes, request.version), validatorHeaders(found)),
   }),
   operation({
+    name: 'Snapshot Share',
+    route: 'PUT /{share}',
+    query: { restype: 'share', comp: 'snapshot' },
+    permission: ['create', 'write'],
+    test: 'test/end-to-end/file-share-snapshots.test.ts',
+    input: { share, metadata },
+    run: snapshotShare,
+    reply: ({ snapshot: second, ...taken }) => ({
+      status: 201,
+      headers: validatorHeaders(taken, { 'x-ms-snapshot': formatIso7(second) }),
+    }),
+  }),
+  operation({
     name: 'Restore Share',
     route: 'PUT /{share}',
     query: { restype: 'share', comp: 'undelete' },
     permission: ['create', 'write'],
+    returnsETag: true,
     test: 'test/end-to-end/file-restore-share.test.ts',
     input: {
       share,
@@ -200,8 +226,9 @@ export const shareOperations: readonly Operation<Storage>[] = [
       query: { restype: 'share', comp: 'lease' },
       when,
       permission,
+      returnsETag: true,
       test: 'test/end-to-end/file-share-leases.test.ts',
-      input: { share, ...leaseParams },
+      input: { share, snapshot, ...leaseParams },
       run: async (storage, input) => ({ ...(await leaseShare(storage, input)), action: input.action }),
       reply: leaseReply,
     }),

@@ -1,6 +1,7 @@
-/** Headers of share operations that this server takes in part: the account is a general-purpose one, and there are no share snapshots yet. */
+/** Headers of share operations, some of which this server takes in part: the account is a general-purpose one. */
+import type { DeleteShareSnapshots } from '../../services/file/share-snapshots.ts';
 import type { Reader } from '../operation.ts';
-import { header, invalidHeader, reader } from '../params.ts';
+import { header, invalidHeader, invalidQuery, reader } from '../params.ts';
 
 const protocols = header('x-ms-enabled-protocols');
 const squash = header('x-ms-root-squash');
@@ -18,11 +19,15 @@ export const rootSquash: Reader<void> = reader((request) => {
   if (value !== undefined) throw invalidHeader('x-ms-root-squash', value);
 });
 
-/** Whatever is asked for, there are no snapshots that it could concern. */
-export const deleteSnapshots: Reader<void> = reader((request) => {
+/** A snapshot has none. */
+export const deleteSnapshots: Reader<DeleteShareSnapshots> = reader((request) => {
   const value = snapshots.read(request);
-  if (value !== undefined && !['include', 'include-leased'].includes(value.toLowerCase()))
-    throw invalidHeader('x-ms-delete-snapshots', value);
+  const asked = value?.toLowerCase();
+  if (asked === undefined) return undefined;
+  if (asked !== 'include' && asked !== 'include-leased') throw invalidHeader('x-ms-delete-snapshots', value!);
+  const { sharesnapshot } = request.query;
+  if (sharesnapshot !== undefined) throw invalidQuery('sharesnapshot', sharesnapshot);
+  return asked;
 });
 
 /** Settings of the shares of premium accounts. */

@@ -15,7 +15,7 @@ import {
 import { type AskedSmb, formatAttributes } from '../../services/file/smb-properties.ts';
 import type { Reader, Request } from '../operation.ts';
 import { reader } from '../params.ts';
-import type { Reply } from '../reply.ts';
+import type { ReplyHeaders } from '../reply.ts';
 
 /** The version that brought SMB properties, and the one since which a client need not send them. */
 const SINCE = '2019-02-02';
@@ -45,20 +45,23 @@ export const permissionFormatHeader: Reader<PermissionFormat | undefined> = read
   parsePermissionFormat(readSent(request)),
 );
 
-/** Versions that do not know SMB properties have none. */
-export function smbHeaders(node: Node, { version }: Pick<Request, 'version'>): Reply['headers'] {
-  if (isBefore(version, SINCE)) return undefined;
+/**
+ * Adds them to the headers of a reply; versions that do not know SMB properties have none. Literal names: V8 makes a slow object of computed
+ * ones, and of those that come after a spread.
+ */
+export function addSmbHeaders(headers: ReplyHeaders, node: Node, { version }: Pick<Request, 'version'>): ReplyHeaders {
+  if (isBefore(version, SINCE)) return headers;
   const { attributes, times, permission, id, parent } = node;
-  // Literal names: V8 makes a slow object of computed ones.
-  return {
-    'x-ms-file-attributes': formatAttributes(attributes),
-    'x-ms-file-creation-time': formatIso7(times.creation),
-    'x-ms-file-last-write-time': formatIso7(times.lastWrite),
-    'x-ms-file-change-time': formatIso7(times.change),
-    'x-ms-file-permission-key': permission,
-    'x-ms-file-id': id.toString(),
-    'x-ms-file-parent-id': parent.toString(),
-  };
+  const creation = formatIso7(times.creation);
+  const lastWrite = times.lastWrite === times.creation ? creation : formatIso7(times.lastWrite);
+  headers['x-ms-file-attributes'] = formatAttributes(attributes);
+  headers['x-ms-file-creation-time'] = creation;
+  headers['x-ms-file-last-write-time'] = lastWrite;
+  headers['x-ms-file-change-time'] = times.change === times.lastWrite ? lastWrite : formatIso7(times.change);
+  headers['x-ms-file-permission-key'] = permission;
+  headers['x-ms-file-id'] = id.toString();
+  headers['x-ms-file-parent-id'] = parent.toString();
+  return headers;
 }
 
 function smbReader(kind: NodeKind, operation: SmbOperation, isRequired: boolean): Reader<AskedSmb> {

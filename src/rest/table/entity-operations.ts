@@ -3,7 +3,15 @@ import type { Storage } from '../../services/common/storage.ts';
 import { type Change, type ChangeResult, changeEntity, getEntity } from '../../services/table/entities.ts';
 import { entityEtag, type SentEntity } from '../../services/table/entity-rows.ts';
 import { queryEntities } from '../../services/table/queries.ts';
-import { type Input, type Operation, operationOn, type Permission, type Readers, type Route } from '../operation.ts';
+import {
+  type ConditionHeader,
+  type Input,
+  type Operation,
+  operationOn,
+  type Permission,
+  type Readers,
+  type Route,
+} from '../operation.ts';
 import { pathPart } from '../params.ts';
 import { PAGE_BYTES, type Reply } from '../reply.ts';
 import { encodeToken } from './continuation.ts';
@@ -42,6 +50,8 @@ interface ChangeDefinition<Head extends Readers> {
   readonly route: Route;
   readonly when?: Readonly<Record<string, true>>;
   readonly permission: Permission;
+  readonly conditions?: readonly ConditionHeader[];
+  readonly returnsETag?: boolean;
   readonly head: Head;
   readonly hasBody: boolean;
   readonly change: (head: Input<Head>, entity: SentEntity) => Change;
@@ -87,6 +97,7 @@ export const changeOperations: readonly ChangeOperation[] = [
     name: 'Insert Entity',
     route: 'POST /{table}',
     permission: 'add',
+    returnsETag: true,
     head: { table, checkElementOptions, rejectEtagHeaders, preference, answer },
     hasBody: true,
     change: (head, sent) => ({ kind: 'insert', table: head.table, entity: sent }),
@@ -94,7 +105,7 @@ export const changeOperations: readonly ChangeOperation[] = [
   }),
   ...UPDATES.flatMap(({ route, merge, names: [name, upsert] }) =>
     [
-      { name, when: { 'If-Match': true }, permission: 'update', head: addressed } as const,
+      { name, when: { 'If-Match': true }, permission: 'update', conditions: ['If-Match'], head: addressed } as const,
       // Without If-Match the entity is inserted, if there is none.
       {
         name: upsert,
@@ -105,6 +116,7 @@ export const changeOperations: readonly ChangeOperation[] = [
       changeOperation({
         ...variant,
         route,
+        returnsETag: true,
         hasBody: true,
         change: ({ table: name, keys: { partitionKey, rowKey }, ifMatch: match }, sent) => ({
           kind: 'update',
@@ -123,6 +135,7 @@ export const changeOperations: readonly ChangeOperation[] = [
     name: 'Delete Entity',
     route: `DELETE ${ENTITY}`,
     permission: 'delete',
+    conditions: ['If-Match'],
     head: addressed,
     hasBody: false,
     change: ({ table: name, keys: { partitionKey, rowKey }, ifMatch: match }) => ({
@@ -161,6 +174,7 @@ export const queryOperations: readonly Operation<Storage>[] = [
     name: 'Get Entity',
     route: `GET ${ENTITY}`,
     permission: 'read',
+    returnsETag: true,
     test: 'test/end-to-end/table-entities.test.ts',
     input: { table, keys: entityKeys, checkElementOptions, answer },
     run: async (storage, { table: name, keys: { partitionKey, rowKey }, answer: format }) => ({

@@ -1,14 +1,18 @@
 /** File attributes: the bits of MS-FSCC 2.6 and the names of x-ms-file-attributes. */
 
 export const READ_ONLY = 0x1;
+export const HIDDEN = 0x2;
+export const SYSTEM = 0x4;
 export const DIRECTORY = 0x10;
 export const ARCHIVE = 0x20;
+/** Shown by SMB alone: x-ms-file-attributes has no name for it. */
+export const SPARSE = 0x200;
 
 /** In the order of the bits, which is the order of Azure's answers. */
 const NAMES: readonly (readonly [name: string, bit: number])[] = [
   ['ReadOnly', READ_ONLY],
-  ['Hidden', 0x2],
-  ['System', 0x4],
+  ['Hidden', HIDDEN],
+  ['System', SYSTEM],
   ['Directory', DIRECTORY],
   ['Archive', ARCHIVE],
   ['Temporary', 0x100],
@@ -33,12 +37,23 @@ export function parseAttributes(text: string, kind: NodeKind): number | undefine
   return withKind(attributes, kind);
 }
 
+/** By attributes: most shares have a few combinations. */
+const formatted = new Map<number, string>();
+const FORMATTED_MAX = 1_000;
+
 /** `ReadOnly | Archive`, as Azure writes it. */
 export function formatAttributes(attributes: number): string {
-  if (attributes === 0) return NONE;
-  return NAMES.filter(([, bit]) => attributes & bit)
-    .map(([name]) => name)
-    .join(' | ');
+  let text = formatted.get(attributes);
+  if (text === undefined) {
+    text = joinNames(attributes);
+    if (formatted.size < FORMATTED_MAX) formatted.set(attributes, text);
+  }
+  return text;
+}
+
+function joinNames(attributes: number): string {
+  const names = NAMES.filter(([, bit]) => attributes & bit).map(([name]) => name);
+  return names.length === 0 ? NONE : names.join(' | ');
 }
 
 export function isReadOnly(attributes: number): boolean {

@@ -1,4 +1,5 @@
 /** The permission of a new file or directory, as Windows derives it: MS-DTYP 2.5.3.4, automatic inheritance. */
+import { withoutGeneric } from './access-mask.ts';
 import type { NodeKind } from './attributes.ts';
 import { parseSddl } from './sddl.ts';
 import {
@@ -19,14 +20,6 @@ export const ROOT_DESCRIPTOR: SecurityDescriptor = parseSddl(
 
 const { objectInherit, containerInherit, noPropagate, inheritOnly, inherited } = ACE_FLAGS;
 const INHERITANCE = objectInherit | containerInherit | noPropagate | inheritOnly;
-
-/** What the generic rights are for files: read, write, execute, all. */
-const GENERIC: readonly (readonly [generic: number, specific: number])[] = [
-  [0x8000_0000, 0x12_0089],
-  [0x4000_0000, 0x12_0116],
-  [0x2000_0000, 0x12_00a0],
-  [0x1000_0000, 0x1f_01ff],
-];
 
 interface Owners {
   readonly owner: string;
@@ -94,11 +87,10 @@ function makeEffective(ace: Ace, owners: Owners): Ace {
 }
 
 function resolveAccess(access: Access, { owner, group }: Owners): Access {
-  let { mask, sid } = access;
-  for (const [generic, specific] of GENERIC) if (mask & generic) mask = (mask & ~generic) | specific;
+  let { sid } = access;
   if (sid === CREATOR_OWNER) sid = owner;
   else if (sid === CREATOR_GROUP) sid = group;
-  return { ...access, mask: mask >>> 0, sid };
+  return { ...access, mask: withoutGeneric(access.mask), sid };
 }
 
 function withFlags(ace: Ace, flags: number): Ace {

@@ -22,16 +22,24 @@ export interface FileTimes {
   readonly creation: bigint;
   readonly lastWrite: bigint;
   readonly change: bigint;
+  /** Only as an SMB client set it: reads do not change it. Undefined: that of the last write. */
+  readonly access?: bigint | undefined;
 }
 
-export type AskedTimes = { readonly [Time in keyof FileTimes]: AskedTime };
+export type AskedTimes = { readonly [Time in 'creation' | 'lastWrite' | 'change']: AskedTime } & {
+  readonly access?: bigint | undefined;
+};
 
 /** `current`: what `preserve` keeps and, in a copy, the source, which `source` takes over. A file that is created has none. */
 export function resolveTimes(asked: AskedTimes, now: bigint, current?: FileTimes): FileTimes {
-  const resolve = (time: keyof FileTimes): bigint => {
+  const resolve = (time: 'creation' | 'lastWrite' | 'change'): bigint => {
     const value = asked[time];
     if (typeof value === 'bigint') return value;
     return value === 'now' ? now : (current?.[time] ?? now);
   };
-  return { creation: resolve('creation'), lastWrite: resolve('lastWrite'), change: resolve('change') };
+  const access = asked.access ?? current?.access;
+  return {
+    ...{ creation: resolve('creation'), lastWrite: resolve('lastWrite'), change: resolve('change') },
+    ...(access !== undefined && { access }),
+  };
 }

@@ -31,7 +31,7 @@ export interface ImportKind {
   readonly isIn: (collection: string) => boolean;
   readonly when?: (document: LokiDocument, now: bigint) => boolean;
   /** Of a container, a queue or a table: its name, which the destination must not have. */
-  readonly parent?: (document: LokiDocument) => NamedParent;
+  readonly parent?: (document: LokiDocument) => NamedParent | undefined;
   /** No longer in force, as a message that has expired: not taken, and not missed. */
   readonly isOver?: true;
   /** Undefined: counted as not taken. Calls `failed` for each document that cannot be taken. */
@@ -45,11 +45,11 @@ const isState = (document: LokiDocument) => document.snapshot !== undefined && d
 const isBlob = (type: string) => (document: LokiDocument) =>
   document.isCommitted === true && !isState(document) && propertyOf(document, 'blobType') === type;
 
-const parentOf = (what: NamedParent['what']) => (document: LokiDocument) => ({
-  what,
-  account: String(document.accountName ?? document.account),
-  name: String(document.name ?? document.table),
-});
+/** Undefined: the document is damaged. `take` reports it. */
+const parentOf = (what: NamedParent['what']) => (document: LokiDocument) => {
+  const [account, name] = [document.accountName ?? document.account, document.name ?? document.table];
+  return typeof account === 'string' && typeof name === 'string' ? { what, account, name } : undefined;
+};
 
 /** In the order in which they are imported: what is in a container, a queue or a table comes after it, and a blob after its snapshots. */
 export const importKinds: readonly ImportKind[] = [

@@ -36,7 +36,8 @@ export async function surveyFolder(
       const document = parse();
       for (const kind of kinds.filter((each) => isOf(each, { collection, document }, now))) {
         counts.set(kind, (counts.get(kind) ?? 0) + 1);
-        if (kind.parent) parents.push(kind.parent(document));
+        const parent = kind.parent?.(document);
+        if (parent) parents.push(parent);
       }
       onProgress({ what: 'reading', done: before + last, total });
     }

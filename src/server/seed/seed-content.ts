@@ -1,6 +1,6 @@
 /** Contents of blobs and files in a seed: given in the seed itself, or as files. */
 import { readdirSync, statSync } from 'node:fs';
-import { extname, join, resolve, sep } from 'node:path';
+import { extname, join, relative, resolve, sep } from 'node:path';
 import type { ContentHeaders } from '../../services/common/content-headers.ts';
 import type { SentContent } from '../../services/common/upload.ts';
 import { bytesContent, fileContent } from '../file-content.ts';
@@ -86,7 +86,10 @@ function bytesSource(bytes: Buffer): SeedSource {
   return { length: bytes.length, open: (offset, length) => bytesContent(bytes.subarray(offset, offset + length)) };
 }
 
-/** Every file below the folder, by its path in the folder, but those that are listed under their name. */
+/**
+ * Every file below the folder, by its path in the folder, but those that are listed under their name. A link to a file counts as the file;
+ * one to a folder is left out, since it may lead back.
+ */
 export function readFolder(
   node: SeedNode,
   base: string,
@@ -96,7 +99,9 @@ export function readFolder(
   const folder = resolve(base, node.text());
   let names: string[];
   try {
-    names = readdirSync(folder, { recursive: true, encoding: 'utf8' });
+    // With types, because without them Node follows links to folders.
+    const entries = readdirSync(folder, { recursive: true, withFileTypes: true });
+    names = entries.map(({ parentPath, name }) => relative(folder, join(parentPath, name)));
   } catch (error) {
     throw node.fault(`the folder ${folder} cannot be read (${(error as NodeJS.ErrnoException).code})`);
   }

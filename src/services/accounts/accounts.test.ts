@@ -363,3 +363,17 @@ describe('Accounts of a store that several processes share', () => {
     await expect(newContainer(store, id, 'box')).rejects.toMatchObject({ code: 'AccountIsDisabled' });
   });
 });
+
+describe('Settings of an account', () => {
+  it('are refused if there is no such setting, and changed otherwise', async () => {
+    const accounts = await serve(newStore());
+    const misspelt = { containerRetentionDay: 7 } as Partial<Awaited<ReturnType<typeof accounts.set>>>;
+    await expect(accounts.set('devstoreaccount1', misspelt)).rejects.toThrow(
+      'There is no setting containerRetentionDay.',
+    );
+    expect(await accounts.set('devstoreaccount1', { shareRetentionDays: 7 })).toEqual({
+      containerRetentionDays: 0,
+      shareRetentionDays: 7,
+    });
+  });
+});

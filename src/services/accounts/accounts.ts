@@ -20,6 +20,7 @@ import {
 } from '../common/account-rows.ts';
 import {
   type AccountSettings,
+  isAccountSetting,
   putAccountSettings,
   RETENTION_DAYS_MAX,
   readAccountSettings,
@@ -164,6 +165,7 @@ export class AccountDirectory {
   /** Only the settings that are given change; returns all of them. */
   async set(name: string, changes: Partial<AccountSettings>): Promise<AccountSettings> {
     for (const [setting, days] of Object.entries(changes)) {
+      if (!isAccountSetting(setting)) throw fail('InvalidAccount', undefined, `There is no setting ${setting}.`);
       if (!Number.isInteger(days) || days < 0 || days > RETENTION_DAYS_MAX)
         throw fail('InvalidAccount', undefined, `${setting} is a number of days from 0 to ${RETENTION_DAYS_MAX}.`);
     }

@@ -15,6 +15,8 @@ export const RETENTION_DAYS_MAX = 365;
 
 const DEFAULTS: AccountSettings = { containerRetentionDays: 0, shareRetentionDays: 0 };
 
+export const isAccountSetting = (name: string): name is keyof AccountSettings => Object.hasOwn(DEFAULTS, name);
+
 /** Beside the service properties, because emptying the account removes it with them. */
 const settingsKey = (account: AccountId): Key => encodeKey([account, 's', 'account']);
 

@@ -135,7 +135,7 @@ export class CopyJob<Found extends CopiedResource> implements CopyRun<Found> {
     await this.context.partition.transact(this.target.key, async (tx) => {
       const found = await this.readOwn(tx, copy);
       const description = isSource ? retriedSource(tx.now) : retriedTarget(tx.now);
-      this.target.putState(tx, found, { ...found.copy, description });
+      await this.target.putState(tx, found, { ...found.copy, description });
     });
   }
 

@@ -38,7 +38,7 @@ export interface LocalSource {
   readonly container: string;
   /** The name of the blob, or the path of the file. */
   readonly item: string;
-  /** Of a blob; undefined: the base blob. */
+  /** Of the blob, or of the share of a file; undefined: the blob or file as it is. */
   readonly snapshot?: Timestamp | undefined;
   /** Of a file: whether dots at the end of a name belong to it. */
   readonly keepsTrailingDots?: boolean | undefined;

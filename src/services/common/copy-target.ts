@@ -36,7 +36,7 @@ export interface CopyTarget<Found extends CopiedResource> {
   /** Undefined: it is gone, or its container is, although its rows may still be there. */
   read(at: Snapshot): Promise<Found | undefined>;
   /** A change that is no write of the resource, and leaves its ETag alone. */
-  putState(tx: Transaction, found: Found, copy: CopyState): void;
+  putState(tx: Transaction, found: Found, copy: CopyState): void | Promise<void>;
   /** Transfers the bytes that are not copied yet, slice by slice, until the copy is complete. */
   copy(run: CopyRun<Found>, copy: RunningCopy, state: CopyState): Promise<void>;
   /** The copy ends in this state, without its bytes: the resource stays empty. True: the sweeper has work to do. */

@@ -10,6 +10,8 @@ export type Deletion =
   | RangesDeletion
   | { readonly kind: 'container'; readonly container: string }
   | { readonly kind: 'share'; readonly share: string }
+  /** A snapshot of a share that is deleted. `next`: it is not held any more, and history from this key on is still to be looked at, in base64. */
+  | { readonly kind: 'shareSnapshot'; readonly share: string; readonly gen: number; readonly next?: string }
   /** The snapshots of a blob that its mark says are deleted. */
   | { readonly kind: 'snapshots'; readonly container: string; readonly blob: string }
   /** Uncommitted blocks. `uncounted`: a content owns the references of their chunks. */

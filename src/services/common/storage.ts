@@ -1,5 +1,6 @@
 /** What every operation gets: the stores, the account, and the limits of the caller's authorization. */
 import type { ContentStore } from '../../content/content.ts';
+import type { Owner } from '../../content/membership/owner.ts';
 import type { Key } from '../../partition/keys.ts';
 import type { Partition } from '../../partition/partition.ts';
 import type { SourceReader, SourceService } from './copy-sources.ts';
@@ -35,6 +36,8 @@ export interface Storage {
   readonly account: AccountId;
   /** Bytes of any length. */
   readonly content: ContentStore;
+  /** Of the files that are opened through this process; undefined: none can be. */
+  readonly owner?: Pick<Owner, 'claim' | 'lose'> | undefined;
   /** Woken after a commit that scheduled a deletion. */
   readonly sweeper: { wake(): void };
   /** Runs copies in the background; undefined: none can be started. */

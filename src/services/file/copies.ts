@@ -3,6 +3,7 @@
  * answered; any other is pending: the request makes an empty file and a running copy, and the bytes follow in the background.
  */
 import { randomUUID } from 'node:crypto';
+import type { GroupPlace } from '../../content/ranges/groups.ts';
 import type { HeldRead, RangeMap } from '../../content/ranges/range-maps.ts';
 import { formatId } from '../../content/rows.ts';
 import { OutcomeUnknown, type Snapshot, type Transaction } from '../../partition/partition.ts';
@@ -16,11 +17,13 @@ import { openRemote } from '../common/remote-source.ts';
 import { decodeRunningCopy, encodeRunningCopy, type RunningCopy } from '../common/running-copies.ts';
 import type { Storage } from '../common/storage.ts';
 import { fail } from './errors.ts';
-import { readFileMap } from './file-content.ts';
+import { readSeenContent } from './file-content.ts';
 import { pathInput } from './file-source.ts';
 import { checkReplaceable, type FileInput, putFile } from './files.ts';
+import { contentPlace } from './generations.ts';
 import { checkPath, pathQueueKey, resolve, resolveFile } from './namespace.ts';
 import type { File } from './node-rows.ts';
+import { checkSharing } from './opens.ts';
 import { readPermission } from './permissions.ts';
 import { checkFileLease, parseLeaseId } from './request-checks.ts';
 import { runningCopyKey } from './rows.ts';
@@ -59,8 +62,8 @@ export async function copyFile(storage: Storage, input: CopyFileInput): Promise<
   if (path.length === 0) throw fail('InvalidUri');
   if (!('remote' in source)) readerOf(storage, source.service).check(source);
   await storage.partition.read(async (at) => {
-    const { node } = await resolve(at, storage, input.share, path);
-    checkReplaceable(at, node, leaseId, input.ignoresReadOnly);
+    const target = await resolve(at, storage, input.share, path);
+    await checkReplaceable(at, target, leaseId, input.ignoresReadOnly);
   });
   const copy: CheckedFileCopy = { input, path, leaseId, metadata: input.metadata.length > 0 ? metadata : undefined };
   if ('remote' in source || source.service !== 'file' || sourceScope(storage).account !== storage.account)
@@ -79,7 +82,9 @@ interface CheckedFileCopy {
 /** One state of a file. */
 interface HeldFile extends CopiedSource {
   readonly map: RangeMap;
-  readonly held: HeldRead;
+  readonly gen: number;
+  /** Undefined: of a snapshot. */
+  readonly held?: HeldRead;
 }
 
 /** Writes to the source go on while its pages are copied. */
@@ -92,18 +97,21 @@ async function copyWithin(storage: Storage, copy: CheckedFileCopy, source: Local
   let found: (CopiedSource & Partial<HeldFile>) | undefined;
   try {
     const { value } = await partition.transact(reader.queueKey(account, source), async (tx) => {
-      const { share, node } = await findFile(tx, storage, source);
-      const state = await describe(tx, share, node);
-      if (node.contentId === undefined) return state;
-      const map = await readFileMap(tx, storage, share, node);
-      return { ...state, map, held: await ranges.holdForRead(tx, account, map, readId) };
+      const file = await findFile(tx, storage, source);
+      const state = await describe(tx, file.share, file.node);
+      if (file.node.contentId === undefined) return state;
+      const { map, gen } = await readSeenContent(tx, storage, file);
+      // That of a snapshot is held, and its release waits for this read.
+      if (gen !== undefined) return { ...state, map, gen };
+      const held = await ranges.holdForRead(tx, account, map, readId);
+      return { ...state, map, held, gen: held.gen };
     });
     found = value;
-    if (!found.map || !found.held) return await commitCopy(storage, copy, found, undefined);
+    if (!found.map || found.gen === undefined) return await commitCopy(storage, copy, found, undefined);
     const id = content.newId();
-    const pendingKey = await ranges.fork(account, id, { map: found.map, gen: found.held.gen, length: found.bytes });
+    const pendingKey = await ranges.fork(account, id, { map: found.map, gen: found.gen, length: found.bytes });
     try {
-      const finish = (tx: Transaction) => ranges.finishFork(tx, account, id, pendingKey);
+      const finish = (tx: Transaction, place: GroupPlace) => ranges.finishFork(tx, account, id, pendingKey, place);
       return await commitCopy(storage, copy, found, { contentId: formatId(id), finish });
     } catch (error) {
       // After a commit of unknown outcome a node may name the copy.
@@ -120,7 +128,9 @@ async function copyWithin(storage: Storage, copy: CheckedFileCopy, source: Local
 async function findFile(at: Snapshot, storage: Storage, source: LocalSource) {
   const input = pathInput(source);
   try {
-    return await resolveFile(at, sourceScope(storage), input.share, checkPath(input));
+    const found = await resolveFile(at, sourceScope(storage), input.share, checkPath(input), source.snapshot);
+    await checkSharing(at, found, 'read');
+    return found;
   } catch (error) {
     throw copySourceError(error);
   }
@@ -136,12 +146,12 @@ async function commitCopy(
   storage: Storage,
   { input, path, leaseId, metadata: sent }: CheckedFileCopy,
   { bytes, content, metadata, smb: smbSource }: CopiedSource,
-  made: { readonly contentId: string; finish(tx: Transaction): Promise<void> } | undefined,
+  made: { readonly contentId: string; finish(tx: Transaction, place: GroupPlace): Promise<void> } | undefined,
 ): Promise<StartedFileCopy> {
   const copyId = randomUUID();
   const { value } = await storage.partition.transact(pathQueueKey(storage, input, path), async (tx) => {
-    await made?.finish(tx);
     const target = await resolve(tx, storage, input.share, path);
+    await made?.finish(tx, contentPlace(target.share));
     return putFile(tx, storage, target, {
       ...{ ...input, leaseId, length: bytes, content, metadata: sent ?? metadata, smbSource },
       contentId: made?.contentId,
@@ -220,7 +230,9 @@ export async function abortFileCopy(storage: Storage, input: FileInput & { reado
   if (copyId === undefined)
     throw fail('InvalidQueryParameterValue', { QueryParameterName: 'copyid', QueryParameterValue: input.copyId });
   const { value: needsSweep } = await partition.transact(pathQueueKey(storage, input, path), async (tx) => {
-    const { share, node: file } = await resolveFile(tx, storage, input.share, path);
+    const target = await resolveFile(tx, storage, input.share, path);
+    const { share, node: file } = target;
+    await checkSharing(tx, target, 'none');
     checkFileLease(tx, file, leaseId, 'write');
     const verdict = judgeAbort(file.copy, copyId);
     if (verdict !== 'proceed') throw fail(verdict);

@@ -12,8 +12,7 @@ import type { File } from './node-rows.ts';
 export async function precheckCreateFile(storage: Storage, input: CreateFileInput): Promise<void> {
   const { path, leaseId } = checkCreateInput(input);
   await storage.partition.read(async (at) => {
-    const { node } = await resolve(at, storage, input.share, path);
-    checkReplaceable(at, node, leaseId);
+    await checkReplaceable(at, await resolve(at, storage, input.share, path), leaseId);
   });
 }
 

@@ -27,18 +27,22 @@ import { scheduleShareDeletion } from './share-deletion.ts';
 import { checkShareName, type ShareInput } from './share-reads.ts';
 
 /** What the name row had. */
-export type DeletedShare = DeletedName & Pick<Share, 'gen' | 'newest' | 'quota'>;
+export type DeletedShare = DeletedName & Pick<Share, 'gen' | 'newest' | 'lastSecond' | 'quota'>;
 
-export const decodeDeletedShare = (row: Row): DeletedShare => decodeDeletedName<DeletedShare>(row);
+/** Rows of earlier formats do not have the second. */
+export function decodeDeletedShare(row: Row): DeletedShare {
+  const deleted = decodeDeletedName<DeletedShare & { readonly lastSecond?: number }>(row);
+  return { ...deleted, lastSecond: deleted.lastSecond ?? 0 };
+}
 
 /** Part of Delete Share. */
 export function keepDeletedShare(
   tx: Transaction,
-  { account, id, gen, newest, quota }: Share,
+  { account, id, gen, newest, lastSecond, quota }: Share,
   name: string,
   retentionDays: number,
 ): void {
-  keepDeletedName(tx, account, 'file', { id, name, gen, newest, quota }, retentionDays);
+  keepDeletedName(tx, account, 'file', { id, name, gen, newest, lastSecond, quota }, retentionDays);
 }
 
 export interface RestoreShareInput extends ShareInput {
@@ -46,7 +50,7 @@ export interface RestoreShareInput extends ShareInput {
   readonly deletedVersion: string;
 }
 
-/** The share has its files, metadata and policies again, and a new ETag; its lease has ended. */
+/** The share has its files, snapshots, metadata and policies again, and a new ETag; its lease has ended. */
 export async function restoreShare(storage: Storage, input: RestoreShareInput): Promise<Validators> {
   const { share, deletedName } = input;
   checkShareName(share);

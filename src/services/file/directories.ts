@@ -7,6 +7,7 @@ import {
   checkPath,
   type PathInput,
   pathQueueKey,
+  type ReadPathInput,
   readEntryTimes,
   readParent,
   removeNode,
@@ -15,6 +16,7 @@ import {
   updateNode,
 } from './namespace.ts';
 import type { Directory, DirectoryRecord } from './node-rows.ts';
+import { checkSharing, checkTakesEntries } from './opens.ts';
 import { entriesIn } from './rows.ts';
 import { type AskedSmb, resolveSmb } from './smb-properties.ts';
 
@@ -28,7 +30,9 @@ export async function createDirectory(storage: Storage, input: CreateDirectoryIn
   const metadata = parseMetadata(input.metadata);
   const { value } = await storage.partition.transact(pathQueueKey(storage, input, path), async (tx) => {
     const target = await resolve(tx, storage, input.share, path);
+    await checkSharing(tx, target, 'none');
     if (target.node) throw fail(target.node.kind === 'directory' ? 'ResourceAlreadyExists' : 'ResourceTypeMismatch');
+    await checkTakesEntries(tx, target);
     const of = { kind: 'directory', parent: await readParent(tx, target), current: undefined } as const;
     const smb = await resolveSmb(tx, target.share, input.smb, of);
     return addNode(tx, target, { kind: 'directory', ...smb, metadata });
@@ -42,18 +46,20 @@ export async function deleteDirectory(storage: Storage, input: PathInput): Promi
   if (path.length === 0) throw fail('InvalidUri');
   await storage.partition.transact(pathQueueKey(storage, input, path), async (tx) => {
     const target = await resolveDirectory(tx, storage, input.share, path);
+    await checkSharing(tx, target, 'delete');
     // Whatever adds an entry checks the entry of this directory, which is removed here.
     const below = await tx.scan(entriesIn(target.share, target.node.id), { limit: 1 });
     if (below.length > 0) throw fail('DirectoryNotEmpty');
-    removeNode(tx, target);
+    await removeNode(tx, target);
   });
 }
 
-export async function getDirectory(storage: Storage, input: PathInput): Promise<Directory> {
+export async function getDirectory(storage: Storage, input: ReadPathInput): Promise<Directory> {
   const path = checkPath(input);
   return storage.partition.read(async (at) => {
-    const { share, node } = await resolveDirectory(at, storage, input.share, path);
-    return readEntryTimes(at, share, node);
+    const found = await resolveDirectory(at, storage, input.share, path, input.snapshot);
+    await checkSharing(at, found, 'none');
+    return readEntryTimes(at, found.share, found.node, found.seenAt);
   });
 }
 
@@ -80,6 +86,7 @@ async function changeDirectory(
   const { value } = await storage.partition.transact(pathQueueKey(storage, input, path), async (tx) => {
     const target = await resolveDirectory(tx, storage, input.share, path);
     const { share } = target;
+    await checkSharing(tx, target, 'none');
     const current = await readEntryTimes(tx, share, target.node);
     const parent = path.length === 0 ? current : await readParent(tx, target);
     const smb = await resolveSmb(tx, share, input.smb, { kind: 'directory', parent, current });

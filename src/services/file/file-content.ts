@@ -3,37 +3,75 @@ import { type ByteRange, NO_END, type RangeMap } from '../../content/ranges/rang
 import { type ContentId, formatId, parseId } from '../../content/rows.ts';
 import type { Snapshot, Transaction } from '../../partition/partition.ts';
 import { divideClear } from '../../rules/file/ranges.ts';
+import type { PlanRanges } from '../common/content-reads.ts';
 import { type StagedBytes, writeStaged } from '../common/staged-bytes.ts';
 import type { Storage } from '../common/storage.ts';
+import { contentGeneration, contentPlace } from './generations.ts';
+import type { FoundFile } from './namespace.ts';
 import type { File, FileRecord } from './node-rows.ts';
-import { type Share, shareGeneration } from './rows.ts';
+import type { Share } from './rows.ts';
 import { charge } from './usage.ts';
-
-/**
- * Generations of a content between two of its share: a long read of a file begins another one of its content, without a change of the share.
- * So a generation of the share and the number of long reads in it are one number, in order.
- */
-const GENERATIONS_OF_READS = 2 ** 31;
 
 type Stores = Pick<Storage, 'account' | 'content'>;
 
 /** What is read of a file that was never written. No content has this id. */
 const NOTHING_WRITTEN: RangeMap = { id: { epoch: 0n, number: 0n }, gen: 1, newest: 0, voids: [], lastVoid: 0 };
 
+/** `writtenIn`: the generation of the last write, or of a long read since. */
 export async function readFileMap(
   at: Snapshot,
   { account, content }: Stores,
   share: Share,
   { contentId }: Pick<File, 'contentId'>,
-): Promise<RangeMap> {
-  if (contentId === undefined) return NOTHING_WRITTEN;
+): Promise<RangeMap & { readonly writtenIn: number }> {
+  if (contentId === undefined) return { ...NOTHING_WRITTEN, writtenIn: 0 };
   const map = await content.ranges.read(at, account, parseId(contentId));
-  const { gen, newest } = shareGeneration(share);
+  const { group, gen } = contentPlace(share);
   return {
     ...map,
-    gen: Math.max(map.gen, (gen - 1) * GENERATIONS_OF_READS + 1),
-    newest: Math.max(map.newest, newest * GENERATIONS_OF_READS),
+    writtenIn: map.gen,
+    group,
+    gen: Math.max(map.gen, gen),
+    newest: Math.max(map.newest, contentGeneration(share.newest)),
   };
+}
+
+/** The content of a file as a snapshot sees it. */
+export interface SeenContent {
+  readonly map: RangeMap;
+  /** Undefined: of the current state. */
+  readonly gen: number | undefined;
+  /** Nothing was written since: the current state is the one that is seen, and is found faster. */
+  readonly isCurrent: boolean;
+}
+
+export async function readSeenContent(
+  at: Snapshot,
+  stores: Stores,
+  { share, node, seenAt }: Pick<FoundFile, 'share' | 'node' | 'seenAt'>,
+): Promise<SeenContent> {
+  const map = await readFileMap(at, stores, share, node);
+  if (seenAt === undefined) return { map, gen: undefined, isCurrent: true };
+  const gen = contentGeneration(seenAt);
+  return { map, gen, isCurrent: map.writtenIn <= gen && !map.isEnded };
+}
+
+/** @returns false: the read takes more than one lookup, and the state has to be held */
+export async function planSeenContent(
+  at: Snapshot,
+  plan: PlanRanges,
+  { map, gen, isCurrent }: SeenContent,
+  range: ByteRange,
+): Promise<boolean> {
+  if (isCurrent && (await plan(at, map, undefined, range))) return true;
+  return gen !== undefined && plan(at, map, gen, range);
+}
+
+/** The map for a write; the content's row has its generation from now on. */
+async function mapForWrite(tx: Transaction, storage: Stores, share: Share, file: Pick<File, 'contentId'>) {
+  const map = await readFileMap(tx, storage, share, file);
+  await storage.content.ranges.advance(tx, storage.account, map.id, contentPlace(share));
+  return map;
 }
 
 /** What a change of bytes does to the record, and whether the sweeper has work to do. */
@@ -50,9 +88,16 @@ export async function writeBytes(
   file: Pick<File, 'contentId'>,
   { from, bytes, newId }: { readonly from: number; readonly bytes: StagedBytes; readonly newId: ContentId },
 ): Promise<BytesChanged> {
+  const { account, content } = storage;
   const contentId = file.contentId ?? formatId(newId);
-  if (file.contentId === undefined) storage.content.ranges.create(tx, storage.account, newId);
-  const map = await readFileMap(tx, storage, share, { contentId });
+  if (file.contentId === undefined) {
+    if (from === 0 && bytes.inline) {
+      content.ranges.createWithBytes(tx, account, newId, bytes.inline, contentPlace(share));
+      return { record: { contentId }, needsSweep: false };
+    }
+    content.ranges.create(tx, account, newId, contentPlace(share));
+  }
+  const map = await mapForWrite(tx, storage, share, { contentId });
   const { needsSweep } = await writeStaged(tx, storage, map, from, bytes);
   return { record: { contentId }, needsSweep };
 }
@@ -76,7 +121,7 @@ export async function clearBytes(
     needsSweep ||= written.needsSweep;
   }
   if (cleared && contentId !== undefined) {
-    const map = await readFileMap(tx, storage, share, { contentId });
+    const map = await mapForWrite(tx, storage, share, { contentId });
     const written = await content.ranges.clear(tx, account, map, cleared.from, cleared.to);
     needsSweep ||= written.needsSweep;
   }
@@ -95,7 +140,7 @@ export async function changeLength(
   const { contentId } = file;
   await charge(tx, share, length - file.length);
   if (length >= file.length || contentId === undefined) return { record: { contentId, length }, needsSweep: false };
-  const map = await readFileMap(tx, storage, share, file);
+  const map = await mapForWrite(tx, storage, share, file);
   const { needsSweep } = await content.ranges.clear(tx, account, map, length, NO_END);
   return { record: { contentId, length }, needsSweep };
 }

@@ -1,8 +1,9 @@
 /** Files as sources of copies, within this service and for others. */
 import { nextInPlaceSlice } from '../../rules/copy-slices.ts';
 import type { SourcePlace, SourceReader } from '../common/copy-sources.ts';
-import { readFileMap } from './file-content.ts';
+import { planSeenContent, readSeenContent } from './file-content.ts';
 import { checkPath, type PathInput, pathQueueKey, resolveFile } from './namespace.ts';
+import { checkSharing } from './opens.ts';
 
 export const pathInput = ({ container: share, item: path, keepsTrailingDots }: SourcePlace): PathInput => ({
   share,
@@ -20,17 +21,20 @@ export const fileSources: SourceReader = {
   },
   async find(at, content, scope, source) {
     const { account } = scope;
-    const { share, node: file } = await resolveFile(at, scope, source.container, checkPath(pathInput(source)));
-    const readMap = () => readFileMap(at, { account, content }, share, file);
+    const found = await resolveFile(at, scope, source.container, checkPath(pathInput(source)), source.snapshot);
+    const { node: file } = found;
+    const readContent = () => readSeenContent(at, { account, content }, found);
+    await checkSharing(at, found, 'read');
     return {
       ...file,
       tags: [],
       async open(_read, range, plan) {
-        return { isPlanned: await plan(at, await readMap(), undefined, range) };
+        return { isPlanned: await planSeenContent(at, plan, await readContent(), range) };
       },
       async slice(read, offset) {
         const end = nextInPlaceSlice(offset, file.length);
-        await read.planRanges(at, account, await readMap(), undefined, offset, end);
+        const { map, gen, isCurrent } = await readContent();
+        await read.planRanges(at, account, map, isCurrent ? undefined : gen, offset, end);
         return { segments: [{ length: end - offset }] };
       },
     };

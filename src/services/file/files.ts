@@ -21,10 +21,12 @@ import {
   type Target,
   updateNode,
 } from './namespace.ts';
-import type { File, FileRecord, Node } from './node-rows.ts';
+import type { File, FileRecord } from './node-rows.ts';
+import { checkSharing, checkTakesEntries } from './opens.ts';
 import { releaseFileContent } from './release-content.ts';
 import { checkFileLease, checkNoPendingCopy, checkNotReadOnly, parseLeaseId } from './request-checks.ts';
 import { type AskedSmb, resolveSmb, type SmbSource } from './smb-properties.ts';
+import type { ShareSnapshotInput } from './snapshot-rows.ts';
 import { charge } from './usage.ts';
 
 export interface FileInput extends PathInput {
@@ -67,17 +69,21 @@ type NewFile = Omit<CreateFileInput, 'metadata'> & {
   readonly ignoresReadOnly?: boolean | undefined;
 };
 
-/** Nothing, or a file that may be replaced by another one. */
-export function checkReplaceable(
+/** The file that another one may replace; undefined: the name is free. */
+export async function checkReplaceable(
   at: Snapshot,
-  node: Node | undefined,
+  target: Target,
   leaseId: string | undefined,
   ignoresReadOnly = false,
-): asserts node is File | undefined {
+): Promise<File | undefined> {
+  const { node } = target;
+  if (!node) await checkTakesEntries(at, target);
+  await checkSharing(at, target, 'replace');
   if (node && node.kind !== 'file') throw fail('ResourceTypeMismatch');
   checkFileLease(at, node, leaseId, 'write');
   if (node && !ignoresReadOnly) checkNotReadOnly(node);
   checkNoPendingCopy(node);
+  return node;
 }
 
 /**
@@ -90,17 +96,18 @@ export async function putFile(
   target: Target,
   { length, content, metadata, smb: asked, leaseId, contentId, copy, smbSource: source, ignoresReadOnly }: NewFile,
 ): Promise<{ readonly file: File; readonly needsSweep: boolean }> {
-  const { share, node } = target;
-  checkReplaceable(tx, node, leaseId, ignoresReadOnly);
+  const { share } = target;
+  const node = await checkReplaceable(tx, target, leaseId, ignoresReadOnly);
   if (node && storage.granted?.overwrite === false) throw fail('AuthorizationPermissionMismatch');
   await charge(tx, share, length - (node?.length ?? 0));
   const place = { kind: 'file', parent: await readParent(tx, target), current: undefined, source } as const;
   const smb = await resolveSmb(tx, share, asked, place);
   const record = { kind: 'file', ...smb, length, contentId, content, metadata, copy } as const;
   if (!node) return { file: await addNode(tx, target, record), needsSweep: false };
-  const needsSweep = await releaseFileContent(tx, storage, node);
   const lease = leaseAfterWrite(node.lease, tx.now);
-  return { file: updateNode(tx, share, node, { ...record, lease }), needsSweep };
+  // Before the content is released: snapshots may still see it.
+  const file = await updateNode(tx, share, node, { ...record, lease });
+  return { file, needsSweep: await releaseFileContent(tx, storage, node, share) };
 }
 
 export async function deleteFile(storage: Storage, input: FileInput): Promise<void> {
@@ -108,21 +115,24 @@ export async function deleteFile(storage: Storage, input: FileInput): Promise<vo
   const leaseId = parseLeaseId(input.leaseId);
   const { value: needsSweep } = await storage.partition.transact(pathQueueKey(storage, input, path), async (tx) => {
     const target = await resolveFile(tx, storage, input.share, path);
+    await checkSharing(tx, target, 'delete');
     checkFileLease(tx, target.node, leaseId, 'write');
     checkNoPendingCopy(target.node);
     await charge(tx, target.share, -target.node.length);
-    removeNode(tx, target);
-    return releaseFileContent(tx, storage, target.node);
+    await removeNode(tx, target);
+    return releaseFileContent(tx, storage, target.node, target.share);
   });
   if (needsSweep) storage.sweeper.wake();
 }
 
 /** For Get File Properties and Get File Metadata. */
-export async function getFile(storage: Storage, input: FileInput) {
+export async function getFile(storage: Storage, input: FileInput & ShareSnapshotInput) {
   const path = checkPath(input);
   const leaseId = parseLeaseId(input.leaseId);
   return storage.partition.read(async (at) => {
-    const { node: file } = await resolveFile(at, storage, input.share, path);
+    const found = await resolveFile(at, storage, input.share, path, input.snapshot);
+    const { node: file } = found;
+    await checkSharing(at, found, 'none');
     checkFileLease(at, file, leaseId, 'read');
     return { file, leaseState: leaseState(file.lease, at.now) };
   });
@@ -177,6 +187,7 @@ export async function changeFile(
   const leaseId = parseLeaseId(input.leaseId);
   const { value } = await storage.partition.transact(pathQueueKey(storage, input, path), async (tx) => {
     const target = await resolveFile(tx, storage, input.share, path);
+    await checkSharing(tx, target, 'write');
     checkFileLease(tx, target.node, leaseId, 'write');
     checkNoPendingCopy(target.node);
     const lease = leaseAfterWrite(target.node.lease, tx.now);

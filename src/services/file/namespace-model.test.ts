@@ -13,6 +13,7 @@ import {
   showTree,
 } from '../../../test/support/namespace-model.ts';
 import { missing, startCluster } from '../../../test/support/postgres-cluster.ts';
+import { slowed } from '../../../test/support/slowed-engine.ts';
 import { openLmdb } from '../../partition/lmdb/engine.ts';
 import { openMemory } from '../../partition/memory/engine.ts';
 import type { Engine } from '../../partition/partition.ts';
@@ -48,34 +49,6 @@ const anOperation: fc.Arbitrary<Operation> = fc.oneof(
 
 /** Most operations find something in it. */
 const START: readonly Operation[] = ['a', 'a/a', 'a/b', 'b', 'b/b'].map((path) => ({ kind: 'mkdir', path }));
-
-/** Reads take several turns of the event loop, so that transactions of clients in one process overlap. */
-function slowed(engine: Engine): Engine {
-  let reads = 0;
-  const wait = async () => {
-    for (let left = (reads++ * 7) % 5; left > 0; left--) await new Promise((resolve) => setImmediate(resolve));
-  };
-  return {
-    clock: engine.clock,
-    commit: (data) => engine.commit(data),
-    ...(engine.exclusive && { exclusive: (queueKey, work) => engine.exclusive!(queueKey, work) }),
-    close: () => engine.close(),
-    snapshot() {
-      const snapshot = engine.snapshot();
-      return {
-        get now() {
-          return snapshot.now;
-        },
-        ...(snapshot.group !== undefined && { group: snapshot.group }),
-        get: (key) => wait().then(() => snapshot.get(key)),
-        getMany: (keys) => wait().then(() => snapshot.getMany(keys)),
-        scan: (range, options) => wait().then(() => snapshot.scan(range, options)),
-        page: (range, options) => snapshot.page(range, options),
-        end: () => snapshot.end(),
-      };
-    },
-  };
-}
 
 async function list(storage: Storage, share: string, path: string) {
   const found: { kind: string; name: string }[] = [];

@@ -21,7 +21,11 @@ export type AskedPermission =
   | 'preserve'
   | 'source'
   | { readonly key: PermissionHash }
-  | { readonly descriptor: SecurityDescriptor };
+  | {
+      readonly descriptor: SecurityDescriptor;
+      /** A new file has it as it is, without what it would inherit. */
+      readonly isComplete?: boolean;
+    };
 
 /** How a named permission becomes that of a file: a new file adds what it inherits, anything else takes it as it is. */
 export type PermissionSemantics = 'new' | 'restore';
@@ -70,7 +74,8 @@ export async function resolvePermission(
   if (asked === 'source' && target.source) return storePermission(tx, share, withHashOf(target.source));
   if (asked === 'inherit' || asked === 'source') return inheritHash(tx, share, target);
   const named = 'key' in asked ? await readDescriptor(tx, share, asked.key) : asked.descriptor;
-  if (target.semantics === 'restore') return storeDescriptor(tx, share, describeAudit(named));
+  const isComplete = 'descriptor' in asked && asked.isComplete;
+  if (isComplete || target.semantics === 'restore') return storeDescriptor(tx, share, describeAudit(named));
   const parent = await readDescriptor(tx, share, target.parent);
   return storeDescriptor(tx, share, mergePermission(named, parent, target.kind));
 }

@@ -1,22 +1,22 @@
 /** Put Range: bytes are written or cleared in one commit. */
 import type { ByteRange } from '../../content/ranges/range-maps.ts';
-import type { ContentId } from '../../content/rows.ts';
-import type { Snapshot, Transaction } from '../../partition/partition.ts';
+import type { Snapshot } from '../../partition/partition.ts';
 import {
   type LastWriteMode,
   PUT_RANGE_BYTES_MAX,
   parseLastWriteMode,
   parseWriteRange,
 } from '../../rules/file/ranges.ts';
-import { leaseAfterWrite } from '../../rules/lease.ts';
 import { type StagedBytes, withStagedBytes } from '../common/staged-bytes.ts';
 import type { Storage } from '../common/storage.ts';
 import type { SentContent } from '../common/upload.ts';
+import { type ByteChange, changeFileBytes } from './change-bytes.ts';
 import { fail } from './errors.ts';
-import { type BytesChanged, clearBytes, writeBytes } from './file-content.ts';
+import { clearBytes, writeBytes } from './file-content.ts';
 import type { FileInput } from './files.ts';
-import { checkPath, type FoundFile, pathQueueKey, resolveFile, updateNode } from './namespace.ts';
-import type { File, NodeTimes } from './node-rows.ts';
+import { checkPath, type FoundFile, pathQueueKey, resolveFile } from './namespace.ts';
+import type { File } from './node-rows.ts';
+import { checkSharing } from './opens.ts';
 import { checkFileLease, checkNoPendingCopy, checkNotReadOnly, parseLeaseId } from './request-checks.ts';
 
 export { FILE_BYTES_MAX, PUT_RANGE_BYTES_MAX } from '../../rules/file/ranges.ts';
@@ -49,8 +49,8 @@ export async function precheckPutRange(
 ): Promise<void> {
   const path = checkPath(input);
   await storage.partition.read(async (at) => {
-    const { node } = await resolveFile(at, storage, input.share, path);
-    checkWritable(at, node, input, range);
+    const target = await resolveFile(at, storage, input.share, path);
+    await checkWritable(at, target, input, range);
   });
 }
 
@@ -83,34 +83,18 @@ export async function clearFileRange(storage: Storage, input: WriteRangeInput) {
   );
 }
 
-async function changeBytes(
+function changeBytes(
   storage: Storage,
   input: FileInput,
   { range, mode }: CheckedWrite,
-  change: (tx: Transaction, target: FoundFile, newId: ContentId) => Promise<BytesChanged>,
+  change: ByteChange,
 ): Promise<{ readonly file: File }> {
-  const { account, content, partition, sweeper } = storage;
   const path = checkPath(input);
-  const newId = content.newId();
-  const { value } = await content.ranges.withRoom(account, () =>
-    partition.transact(pathQueueKey(storage, input, path), async (tx) => {
-      const target = await resolveFile(tx, storage, input.share, path);
-      const { share, node } = target;
-      checkWritable(tx, node, input, range);
-      const { record, needsSweep } = await change(tx, target, newId);
-      const lease = leaseAfterWrite(node.lease, tx.now);
-      // The state of a copy ends with the first change.
-      const next = { ...record, lease, copy: undefined, times: timesAfterWrite(tx, node, mode) };
-      return { file: updateNode(tx, share, node, next), needsSweep };
-    }),
-  );
-  if (value.needsSweep) sweeper.wake();
-  return { file: value.file };
-}
-
-function timesAfterWrite({ now }: Transaction, { times }: File, mode: CheckedWrite['mode']): NodeTimes {
-  if (!mode) return times;
-  return { ...times, change: now, ...(mode === 'now' && { lastWrite: now }) };
+  return changeFileBytes(storage, pathQueueKey(storage, input, path), mode, change, async (tx) => {
+    const target = await resolveFile(tx, storage, input.share, path);
+    await checkWritable(tx, target, input, range);
+    return target;
+  });
 }
 
 /** Of a write whose bytes come with it. */
@@ -132,7 +116,14 @@ function checkWriteInput({ range: text, lastWrite, keepsTimes }: WriteRangeInput
 }
 
 /** A write never makes a file longer. */
-function checkWritable(at: Snapshot, file: File, { leaseId }: FileInput, { to }: ByteRange): void {
+async function checkWritable(
+  at: Snapshot,
+  target: FoundFile,
+  { leaseId }: FileInput,
+  { to }: ByteRange,
+): Promise<void> {
+  const { node: file } = target;
+  await checkSharing(at, target, 'write');
   checkFileLease(at, file, parseLeaseId(leaseId), 'write');
   checkNotReadOnly(file);
   checkNoPendingCopy(file);

@@ -1,6 +1,6 @@
 /** Shares as rows, and the keys of all rows of a share. docs/adr/0002-row-schema.md has the schema, docs/adr/0033-files.md the reasons. */
 import { encodeKey, type Key, keyPrefix, keysUnder, type Range } from '../../partition/keys.ts';
-import type { Row, Snapshot, Timestamp } from '../../partition/partition.ts';
+import type { Instant, Row, Snapshot, Timestamp } from '../../partition/partition.ts';
 import { decodeValue, encodeValue } from '../../partition/values.ts';
 import type { ShareTier } from '../../rules/file/shares.ts';
 import type { Lease } from '../../rules/lease.ts';
@@ -25,14 +25,13 @@ export interface Share {
   readonly id: ShareId;
   /** The generation of the next write: only a snapshot of the share begins another one. So every writer reads the name row. */
   readonly gen: number;
-  /** The generation of the newest snapshot; 0: there is none. */
+  /** The generation of the newest snapshot, which may be deleted since; 0: there was none. What is younger is in no snapshot. */
   readonly newest: number;
+  /** The second of the last snapshot, since 1970, so that none is named like a deleted one; 0: there was none. */
+  readonly lastSecond: number;
   /** In GiB. It is here because every write that needs space reads this row. */
   readonly quota: number;
 }
-
-/** What content/ranges has to know of the share of a file. */
-export const shareGeneration = ({ gen, newest }: Share): Pick<Share, 'gen' | 'newest'> => ({ gen, newest });
 
 export interface ShareProperties {
   /** The version that the ETag shows; undefined: the row's. */
@@ -61,6 +60,14 @@ export const nodesIn = ({ account, id }: ShareKeys): Range => keysUnder([account
 /** When the entries of a directory changed last: written by `max` only. */
 export const timesKey = ({ account, id }: ShareKeys, node: NodeId): Key => encodeKey([account, 'z', id, node]);
 export const timesIn = ({ account, id }: ShareKeys): Range => keysUnder([account, 'z', id]);
+/** A snapshot, by its second. */
+export const snapshotKey = ({ account, id }: ShareKeys, second: Instant): Key => encodeKey([account, 'S', id, second]);
+export const snapshotsIn = ({ account, id }: ShareKeys): Range => keysUnder([account, 'S', id]);
+/** Entries, nodes and times of directories as snapshots see them: history.ts. */
+export const historyIn = ({ account, id }: ShareKeys, ...row: (string | bigint)[]): Range =>
+  keysUnder([account, 'h', id, ...row]);
+export const historyKey = ({ account, id }: ShareKeys, row: readonly (string | bigint)[], died: number): Key =>
+  encodeKey([account, 'h', id, ...row, died]);
 /** A security descriptor, by its hash: the permission key of answers. */
 export const permissionKey = ({ account, id }: ShareKeys, hash: string): Key => encodeKey([account, 'P', id, hash]);
 export const permissionsIn = ({ account, id }: ShareKeys): Range => keysUnder([account, 'P', id]);
@@ -78,13 +85,16 @@ export const txQueueKey = (account: AccountId, share: string, ...path: string[])
 /** What the keys of a share's rows begin with. */
 export type ShareKeys = Pick<Share, 'account' | 'id'>;
 
-export const FIRST_GENERATION: Pick<Share, 'gen' | 'newest'> = { gen: 1, newest: 0 };
+export const FIRST_GENERATION: Pick<Share, 'gen' | 'newest' | 'lastSecond'> = { gen: 1, newest: 0, lastSecond: 0 };
 
-export function encodeShare({ id, gen, newest, quota }: Omit<Share, 'account'>): Buffer {
-  const numbers = Buffer.alloc(12);
+const LAST_SECOND_AT = 12;
+
+export function encodeShare({ id, gen, newest, quota, lastSecond }: Omit<Share, 'account'>): Buffer {
+  const numbers = Buffer.alloc(16);
   numbers.writeUInt32BE(gen);
   numbers.writeUInt32BE(newest, 4);
   numbers.writeUInt32BE(quota, 8);
+  numbers.writeUInt32BE(lastSecond, LAST_SECOND_AT);
   return names.encodeName(id, numbers);
 }
 
@@ -96,6 +106,8 @@ export function decodeShare(account: AccountId, row: Pick<Row, 'value'>): Share 
     gen: numbers.readUInt32BE(),
     newest: numbers.readUInt32BE(4),
     quota: numbers.readUInt32BE(8),
+    // Rows of earlier formats end before it.
+    lastSecond: numbers.length > LAST_SECOND_AT ? numbers.readUInt32BE(LAST_SECOND_AT) : 0,
   };
 }
 

@@ -10,6 +10,7 @@ import type { RunningCopy } from '../common/running-copies.ts';
 import { openSlices, type SourceSlice } from '../common/slice-sources.ts';
 import type { AccountId } from '../common/storage.ts';
 import { withUpload } from '../common/upload.ts';
+import { contentPlace } from './generations.ts';
 import { updateNode } from './namespace.ts';
 import { decodeNode, type File } from './node-rows.ts';
 import { decodeShare, type NodeId, nameKey, nodeKey, runningCopiesIn, type Share, type ShareId } from './rows.ts';
@@ -54,7 +55,7 @@ export async function endFileCopy(
 ): Promise<boolean> {
   tx.remove(key);
   await charge(tx, share, -state.bytes);
-  updateNode(tx, share, file, { copy: state });
+  await updateNode(tx, share, file, { copy: state });
   const hasPages = (file.copy?.copied ?? 0) > 0;
   if (hasPages) content.discardContent(tx, share.account, contentId, 'ranges');
   return hasPages;
@@ -70,8 +71,8 @@ function fileTarget(content: ContentStore, key: Key): CopyTarget<CopiedFile> {
   return {
     key,
     read: (at) => readCopiedFile(at, place),
-    putState(tx, { share, file }, copy) {
-      updateNode(tx, share, file, { copy }, 'keep');
+    async putState(tx, { share, file }, copy) {
+      await updateNode(tx, share, file, { copy }, 'keep');
     },
     copy: (run, copy, state) => copySlices(run, key, copy, state),
     end: (tx, copy, found, state) => endFileCopy(tx, content, key, copy, found, state),
@@ -133,12 +134,12 @@ async function commitSlice(
       await content.ranges.write(tx, account, { id: copy.content, ...NEW_MAP }, offset, { chunkRefs });
     }
     if (end < state.bytes) {
-      updateNode(tx, share, file, { copy: advanceCopy(state, end) }, 'keep');
+      await updateNode(tx, share, file, { copy: advanceCopy(state, end) }, 'keep');
       return;
     }
     tx.remove(key);
-    if (uploaded) content.ranges.create(tx, account, copy.content);
-    updateNode(tx, share, file, {
+    if (uploaded) content.ranges.create(tx, account, copy.content, contentPlace(share));
+    await updateNode(tx, share, file, {
       ...(uploaded && { contentId: formatId(copy.content) }),
       length: state.bytes,
       content: { ...file.content, contentMd5: copy.md5 },

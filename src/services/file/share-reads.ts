@@ -1,5 +1,5 @@
 /** What operations on a share have in common: its name is checked, its rows are read, and its lease is judged. */
-import type { Row, Snapshot, Timestamp } from '../../partition/partition.ts';
+import type { Instant, Row, Snapshot, Timestamp } from '../../partition/partition.ts';
 import type { Lease } from '../../rules/lease.ts';
 import { shareNameFault } from '../../rules/names.ts';
 import type { WithVersion } from '../common/etagged-rows.ts';
@@ -7,10 +7,14 @@ import { checkLeaseUse, type DecisionSnapshot, type LeaseFault } from '../common
 import type { AccountScope } from '../common/storage.ts';
 import { type FileErrorCode, fail, fileErrors } from './errors.ts';
 import { decodeShareProperties, propertiesKey, readShare, type Share, type ShareProperties } from './rows.ts';
+import { readSnapshot, type ShareSnapshot, type ShareSnapshotInput } from './snapshot-rows.ts';
 
 export interface ShareInput {
   readonly share: string;
 }
+
+/** Of a read that a snapshot answers, too. */
+export interface ReadShareInput extends LeasedShareInput, ShareSnapshotInput {}
 
 export interface LeasedShareInput extends ShareInput {
   readonly leaseId: string | undefined;
@@ -22,6 +26,23 @@ export type FoundShare = Share & WithVersion<ShareProperties> & { readonly tierC
 export async function readShareProperties(at: Snapshot, scope: AccountScope, name: string): Promise<FoundShare> {
   const share = await readShare(at, scope, name);
   return foundShare(share, (await at.get(propertiesKey(share.account, share.id)))!);
+}
+
+/** @param second of the snapshot that is read; undefined: the share as it is */
+export async function readShareAt(
+  at: Snapshot,
+  scope: AccountScope,
+  name: string,
+  second: Instant | undefined,
+): Promise<FoundShare> {
+  if (second === undefined) return readShareProperties(at, scope, name);
+  const share = await readShare(at, scope, name);
+  return foundSnapshot(share, await readSnapshot(at, share, second));
+}
+
+/** A snapshot has no access policies: those of the share decide. */
+export function foundSnapshot(share: Share, snapshot: ShareSnapshot): FoundShare {
+  return { ...share, ...snapshot, policies: [] };
 }
 
 export function foundShare(share: Share, row: Row): FoundShare {

@@ -17,9 +17,12 @@ import {
   checkShareLease,
   checkShareName,
   type LeasedShareInput,
+  type ReadShareInput,
+  readShareAt,
   readShareProperties,
   type ShareInput,
 } from './share-reads.ts';
+import { checkSnapshotsDeletable, type DeleteShareSnapshots } from './share-snapshots.ts';
 import { readUsage } from './usage.ts';
 
 /** As they were sent; undefined: the default of a new share, or no change. */
@@ -51,11 +54,11 @@ export async function createShare(
   return { etag: formatEtag(timestamp), modified: timestamp };
 }
 
-export async function getShareProperties(storage: Storage, input: LeasedShareInput) {
+export async function getShareProperties(storage: Storage, input: ReadShareInput) {
   checkShareName(input.share);
   const leaseId = parseLeaseId(input.leaseId);
   return storage.partition.read(async (at) => {
-    const found = await readShareProperties(at, storage, input.share);
+    const found = await readShareAt(at, storage, input.share, input.snapshot);
     checkShareLease(at, found.lease, leaseId, 'read');
     return { share: found, leaseState: leaseState(found.lease, at.now) };
   });
@@ -109,7 +112,12 @@ async function changeShare(storage: Storage, input: LeasedShareInput, changes: S
   return { etag: formatEtag(timestamp), modified: timestamp };
 }
 
-export async function deleteShare(storage: Storage, input: LeasedShareInput): Promise<void> {
+export interface DeleteShareInput extends LeasedShareInput {
+  readonly deleteSnapshots?: DeleteShareSnapshots;
+}
+
+/** With its snapshots, or not at all. A share that can be restored keeps them. */
+export async function deleteShare(storage: Storage, input: DeleteShareInput): Promise<void> {
   const { share } = input;
   checkShareName(share);
   const leaseId = parseLeaseId(input.leaseId);
@@ -117,6 +125,7 @@ export async function deleteShare(storage: Storage, input: LeasedShareInput): Pr
   await storage.partition.transact(txQueueKey(account, share), async (tx) => {
     const found = await readShareProperties(tx, storage, share);
     checkShareLease(tx, found.lease, leaseId, 'write');
+    await checkSnapshotsDeletable(tx, found, input.deleteSnapshots);
     tx.remove(nameKey(account, share));
     const { shareRetentionDays } = await readAccountSettings(tx, account);
     if (shareRetentionDays > 0) return keepDeletedShare(tx, found, share, shareRetentionDays);

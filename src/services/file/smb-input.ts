@@ -63,7 +63,7 @@ function parseAskedAttributes({ attributes: text }: SentSmb, kind: NodeKind, ope
 }
 
 function parseTimes(sent: SentSmb, operation: SmbOperation): Partial<AskedTimes> {
-  const found: { -readonly [Time in keyof AskedTimes]?: AskedTime } = {};
+  const found: { -readonly [Time in (typeof TIMES)[number]]?: AskedTime } = {};
   for (const name of TIMES) {
     const text = sent[name];
     if (text === undefined) continue;

@@ -2,9 +2,21 @@
 import { decodeKey } from '../../partition/keys.ts';
 import type { Transaction } from '../../partition/partition.ts';
 import { decodeRunningCopy } from '../common/running-copies.ts';
+import { heldGenerationsIn } from './generations.ts';
 import { decodeNode } from './node-rows.ts';
-import { type FileContents, releaseFileContent } from './release-content.ts';
-import { entriesIn, nodesIn, permissionsIn, runningCopiesIn, type ShareId, timesIn, usageIn } from './rows.ts';
+import { dropFileContent, type FileContents } from './release-content.ts';
+import {
+  entriesIn,
+  historyIn,
+  nodesIn,
+  permissionsIn,
+  runningCopiesIn,
+  type ShareId,
+  snapshotsIn,
+  timesIn,
+  usageIn,
+} from './rows.ts';
+import { dropHistoryRow } from './sweep-history.ts';
 
 /** Each may release a content, which is a few rows more. */
 const SLICE_NODES = 100;
@@ -21,11 +33,14 @@ export async function sweepShare(tx: Transaction, contents: FileContents, id: Sh
   const nodes = await tx.scanUnchecked(nodesIn(share), { limit: SLICE_NODES });
   for (const row of nodes) {
     const node = decodeNode(decodeKey(row.key).at(-1) as bigint, row);
-    if (node.kind === 'file') await releaseFileContent(tx, contents, node);
+    if (node.kind === 'file') await dropFileContent(tx, contents, node);
     tx.remove(row.key);
   }
   if (copies.length + nodes.length > 0) return false;
-  for (const rangeOf of [entriesIn, timesIn, permissionsIn, usageIn]) {
+  const history = await tx.scanUnchecked(historyIn(share), { limit: SLICE_NODES });
+  for (const row of history) await dropHistoryRow(tx, contents, row);
+  if (history.length > 0) return false;
+  for (const rangeOf of [entriesIn, timesIn, permissionsIn, usageIn, snapshotsIn, heldGenerationsIn]) {
     const rows = await tx.scanUnchecked(rangeOf(share), { limit: SLICE_BARE_ROWS });
     for (const { key } of rows) tx.remove(key);
     if (rows.length > 0) return false;

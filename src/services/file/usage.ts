@@ -2,11 +2,13 @@
  * The bytes that the files of a share use: counters, which conflict with nothing. Their sum is what the quota limits, exact to within
  * the writes in flight.
  */
-import type { Snapshot, Transaction } from '../../partition/partition.ts';
+import type { Key } from '../../partition/keys.ts';
+import type { Row, Snapshot, Transaction } from '../../partition/partition.ts';
 import { decodeCounter } from '../../partition/values.ts';
 import { fitsQuota } from '../../rules/file/shares.ts';
+import type { AccountId } from '../common/storage.ts';
 import { fail } from './errors.ts';
-import { type Share, type ShareKeys, usageIn, usageKey } from './rows.ts';
+import { type Share, type ShareId, type ShareKeys, usageIn, usageKey } from './rows.ts';
 
 /** In some engines adds to one row wait for each other: the shards reduce that. */
 const SHARDS = 8;
@@ -15,16 +17,27 @@ const SHARDS = 8;
 export async function charge(tx: Transaction, share: Share, bytes: number): Promise<void> {
   if (bytes === 0) return;
   if (bytes > 0) {
-    const used = sumUsage(await tx.scanUnchecked(usageIn(share), { limit: SHARDS }));
+    const used = sumUsage(await tx.getUnchecked(shards(share)));
     if (!fitsQuota(used + BigInt(bytes), share.quota)) throw fail('ShareSizeLimitReached');
   }
-  tx.add(usageKey(share, Number(tx.timestamp % BigInt(SHARDS))), BigInt(bytes));
+  tx.add(shards(share)[Number(tx.timestamp % BigInt(SHARDS))]!, BigInt(bytes));
 }
 
 export async function readUsage(at: Snapshot, share: ShareKeys): Promise<bigint> {
   return sumUsage(await at.scan(usageIn(share), { limit: SHARDS }));
 }
 
-function sumUsage(rows: readonly { readonly value: Buffer }[]): bigint {
+/** Writes that follow each other are mostly to one share. */
+let lastShards: { readonly account: AccountId; readonly id: ShareId; readonly keys: readonly Key[] } | undefined;
+
+function shards({ account, id }: ShareKeys): readonly Key[] {
+  if (lastShards?.account !== account || lastShards.id !== id) {
+    const keys = Array.from({ length: SHARDS }, (_, shard) => usageKey({ account, id }, shard));
+    lastShards = { account, id, keys };
+  }
+  return lastShards.keys;
+}
+
+function sumUsage(rows: readonly (Row | undefined)[]): bigint {
   return rows.reduce((sum, row) => sum + decodeCounter(row), 0n);
 }

@@ -8,6 +8,7 @@ import { decodeRunningCopy } from '../common/running-copies.ts';
 import { decodeEntry, decodeNode, type File, type Node } from '../file/node-rows.ts';
 import { entryKey, type NodeId, nodeKey, ROOT, type ShareKeys } from '../file/rows.ts';
 import { placeOfFileCopy } from '../file/running-copies.ts';
+import { checkEntryInSnapshots, checkHistory, checkShareSnapshot } from './check-history.ts';
 import { checkPermission, checkPermissionOf } from './check-permissions.ts';
 import { checkRangesRecord } from './check-ranges.ts';
 import { qualifiedId, type ReferenceCounts } from './check-refcounts.ts';
@@ -21,7 +22,8 @@ export async function checkShareRow(at: Snapshot, row: Row, counts: ReferenceCou
   const share = { account, id };
   switch (type) {
     case 'd':
-      return checkEntry(at, row, share, rest[0] as NodeId, rest[1] as string);
+      await checkEntry(at, row, share, rest[0] as NodeId, rest[1] as string);
+      return checkEntryInSnapshots(at, row, share, counts);
     case 'j':
       return checkNode(at, decodeNode(rest[0] as NodeId, row), share, counts);
     case 'z':
@@ -29,6 +31,10 @@ export async function checkShareRow(at: Snapshot, row: Row, counts: ReferenceCou
       if ((await findNode(at, share, rest[0] as NodeId))?.kind !== 'directory')
         throw new Error('times of no directory');
       return;
+    case 'h':
+      return checkHistory(at, row, share, counts);
+    case 'S':
+      return checkShareSnapshot(at, row, share);
     case 'P':
       return checkPermission(row);
     case 'R':

@@ -1,12 +1,22 @@
 /** The check of contents that change in place: their pages, their held generations and their voids. */
-import { applyVoid, isInline, MAP_PAGE_BYTES, type MapPage, unseenVoids } from '../../content/ranges/map-page.ts';
+import { groupId } from '../../content/ranges/groups.ts';
+import {
+  applyVoid,
+  isPiece,
+  MAP_PAGE_BYTES,
+  type MapPage,
+  measure,
+  unseenVoids,
+} from '../../content/ranges/map-page.ts';
 import { decodeMapPage } from '../../content/ranges/map-page-codec.ts';
-import { numbersAfterId, type RangesDeletion } from '../../content/ranges/map-rows.ts';
-import { formatId, type RangesContent } from '../../content/rows.ts';
+import { mapPageKey, numbersAfterId, type RangesDeletion } from '../../content/ranges/map-rows.ts';
+import { decodePiece, pieceKey } from '../../content/ranges/pieces.ts';
+import { type ContentId, formatId, type RangesContent } from '../../content/rows.ts';
 import { decodeKey } from '../../partition/keys.ts';
-import type { Row } from '../../partition/partition.ts';
+import type { Row, Snapshot } from '../../partition/partition.ts';
 import { isPending } from '../../rules/copy-state.ts';
 import type { BlobRecord } from '../blob/rows.ts';
+import { shareGeneration } from '../file/generations.ts';
 import { qualifiedId, type ReferenceCounts } from './check-refcounts.ts';
 
 /** The content that a row belongs to, by its key. */
@@ -38,6 +48,10 @@ export function checkRangesContent(content: RangesContent, name: string, counts:
   const newest = Math.max(0, ...(counts.held.get(name) ?? []));
   if (content.newest !== newest) throw new Error(`its newest generation is ${newest}, not ${content.newest}`);
   if (newest >= content.gen) throw new Error(`generation ${newest} is held before it ends`);
+  if (counts.current.has(name) === (content.isEnded === true))
+    throw new Error(content.isEnded ? 'a state that has ended is in use' : 'its last state is in use by nothing');
+  const known = counts.contents.get(name)!;
+  if (content.first) known.end = Math.max(known.end, content.first.bytes.length);
   for (const { number } of content.voids)
     if (!counts.deletionQueue.has(`void ${name} ${number}`)) throw new Error(`void ${number} would never be applied`);
 }
@@ -62,18 +76,20 @@ export function checkRangesRecord(
 }
 
 /** Of a map page: also notes the last byte that is visible. */
-export function checkMapPage(row: Row, account: bigint, counts: ReferenceCounts): void {
+export async function checkMapPage(at: Snapshot, row: Row, account: bigint, counts: ReferenceCounts): Promise<void> {
   const name = contentOfKey(row);
   const page = decodeMapPage(row);
   const [offset = 0] = numbersAfterId(row.key);
   const content = existingContent(name, counts);
   checkPage(page, account, counts);
+  await checkPieces(at, row, page, account);
   if (!content) return;
+  if (content.first) throw new Error('the bytes of its content are in the content itself');
   if (page.born > content.gen) throw new Error(`it was written in generation ${page.born}, after ${content.gen}`);
   if (page.isQueued && !counts.deletionQueue.has(`merge ${name} ${offset}`))
     throw new Error('it would never be merged');
   if (content.isEnded) {
-    checkNeeded(name, page.born, Infinity, counts);
+    checkNeeded(name, content, page.born, content.endedIn ?? Infinity, counts);
     return;
   }
   let { segments } = page;
@@ -92,20 +108,30 @@ export function checkOlderPage(row: Row, account: bigint, counts: ReferenceCount
   checkPage(page, account, counts);
   if (!content) return;
   if (page.born >= died || died > content.gen) throw new Error(`it lived from ${page.born} to ${died}`);
-  checkNeeded(name, page.born, died, counts);
+  checkNeeded(name, content, page.born, died, counts);
 }
 
 export function checkHeld(row: Row, counts: ReferenceCounts): void {
   const name = contentOfKey(row);
   const [gen] = numbersAfterId(row.key);
-  const [, , , , , epoch, number] = decodeKey(row.key) as [bigint, string, bigint, bigint, bigint, bigint, bigint];
+  const [account, , of, share, , epoch, number] = decodeKey(row.key) as bigint[];
+  // Of a group, which is a share.
+  if (of === 0n) {
+    checkHeldShare(qualifiedId(account, share), shareGeneration(gen!), counts);
+    return;
+  }
   existingContent(name, counts);
   const isReleased =
     counts.deletionQueue.has(`generation ${name} ${gen}`) || counts.deletionQueue.has(`content ${name}`);
   if (epoch === 0n && !isReleased && !counts.shown.has(`${name} ${gen}`))
     throw new Error('a generation that nothing shows');
-  if (epoch !== 0n && !counts.deletionQueue.has(`read ${name} ${gen} ${formatId({ epoch, number })}`))
+  if (epoch !== 0n && !counts.deletionQueue.has(`read ${name} ${gen} ${formatId({ epoch: epoch!, number: number! })}`))
     throw new Error('a read that would never end');
+}
+
+function checkHeldShare(share: string, gen: number, { snapshotsOf, deletionQueue }: ReferenceCounts): void {
+  const isSwept = deletionQueue.has(`snapshot ${share} ${gen}`) || deletionQueue.has(`share ${share}`);
+  if (!isSwept && !snapshotsOf.get(share)?.includes(gen)) throw new Error('a generation that no snapshot shows');
 }
 
 /** Undefined: the content is to be swept. */
@@ -117,10 +143,47 @@ function existingContent(name: string, counts: ReferenceCounts): RangesContent |
   return content;
 }
 
-function checkNeeded(name: string, born: number, died: number, counts: ReferenceCounts): void {
-  if (counts.deletionQueue.has(`generations of ${name}`)) return;
+function checkNeeded(
+  name: string,
+  { group, since = 0 }: RangesContent,
+  born: number,
+  died: number,
+  counts: ReferenceCounts,
+): void {
+  const share = qualifiedId(name.split('/')[0], group);
+  if (counts.deletionQueue.has(`generations of ${name}`) || counts.deletionQueue.has(`history ${share}`)) return;
+  if (counts.deletionQueue.has(`share ${share}`)) return;
   for (const gen of counts.held.get(name) ?? []) if (gen >= born && gen < died) return;
+  const shared = counts.held.get(qualifiedId(name.split('/')[0], formatId(groupId(group ?? '0')))) ?? [];
+  for (const gen of shared) if (gen >= Math.max(born, since) && gen < died) return;
   throw new Error('an older page that nothing needs');
+}
+
+/** The short writes of a map page are in rows of their own. */
+async function checkPieces(at: Snapshot, row: Row, { segments }: MapPage, account: bigint): Promise<void> {
+  const [offset = 0] = numbersAfterId(row.key);
+  for (const { piece, length, bytes } of measure(segments).pieces) {
+    if (bytes) continue;
+    const found = await at.get(pieceKey(account, idInKey(row), offset, piece));
+    if (!found) throw new Error(`bytes that it names are missing: piece ${piece}`);
+    const stored = decodePiece(found).length;
+    if (stored !== length) throw new Error(`bytes that it names have another length: piece ${piece} has ${stored}`);
+  }
+}
+
+/** Of a content that is swept, the pages are removed first. */
+export async function checkPiece(at: Snapshot, row: Row, account: bigint, counts: ReferenceCounts): Promise<void> {
+  decodePiece(row);
+  if (!existingContent(contentOfKey(row), counts)) return;
+  const [offset = 0, piece] = numbersAfterId(row.key);
+  const page = await at.get(mapPageKey(account, idInKey(row), offset));
+  const named = page ? measure(decodeMapPage(page).segments).pieces : [];
+  if (!named.some((each) => each.piece === piece)) throw new Error('bytes that nothing names');
+}
+
+function idInKey(row: Row): ContentId {
+  const [, , epoch, number] = decodeKey(row.key) as [bigint, string, bigint, bigint];
+  return { epoch, number };
 }
 
 function checkPage({ born, segments }: MapPage, account: bigint, { chunks }: ReferenceCounts): void {
@@ -130,10 +193,10 @@ function checkPage({ born, segments }: MapPage, account: bigint, { chunks }: Ref
     if (since > born) throw new Error(`its byte ${from} was written in generation ${since}, after ${born}`);
     end = to;
     if (!source) continue;
-    const length = isInline(source)
-      ? source.bytes.length
+    const length = isPiece(source)
+      ? source.length
       : chunks.get(qualifiedId(account, formatId(source.chunk)))?.row?.length;
-    const what = isInline(source) ? `piece ${source.piece}` : `chunk ${formatId(source.chunk)}`;
+    const what = isPiece(source) ? `piece ${source.piece}` : `chunk ${formatId(source.chunk)}`;
     if (length === undefined) throw new Error(`bytes that it names are missing: ${what}`);
     if (at + to - from > length) throw new Error(`bytes that it names have another length: ${what} has ${length}`);
   }

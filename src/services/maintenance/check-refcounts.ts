@@ -27,6 +27,7 @@ import { decodeRunningCopy } from '../common/running-copies.ts';
 import type { AccountId } from '../common/storage.ts';
 import { decodeNode } from '../file/node-rows.ts';
 import type { NodeId } from '../file/rows.ts';
+import { decodeSnapshot } from '../file/snapshot-rows.ts';
 import { isHourCounter } from '../queue/message-rows.ts';
 import { decodeQueue } from '../queue/rows.ts';
 import { countHeld, countRangesDeletion } from './check-ranges.ts';
@@ -52,6 +53,10 @@ export interface ReferenceCounts {
   readonly held: Map<string, Set<number>>;
   /** Content and generation of every older state. */
   readonly shown: Set<string>;
+  /** Contents whose current state a record names. */
+  readonly current: Set<string>;
+  /** By share: the generations of its snapshots. */
+  readonly snapshotsOf: Map<string, number[]>;
   /** By share: the directories, each with the one that it is in. */
   readonly directories: Map<string, Map<NodeId, NodeId>>;
   /** By share: the bytes of its files. */
@@ -124,6 +129,8 @@ export function newReferenceCounts(): ReferenceCounts {
     live: new Map(),
     held: new Map(),
     shown: new Set(),
+    current: new Set(),
+    snapshotsOf: new Map(),
     directories: new Map(),
     usage: new Map(),
     queues: new Map(),
@@ -155,8 +162,10 @@ export function countRow(counts: ReferenceCounts, row: Row): void {
   };
   const usage = (share: unknown) => getOrCreate(counts.usage, qualifiedId(account, share), { counted: 0n, bytes: 0n });
   const countState = ({ contentId, generation }: Partial<Pick<BlobRecord, 'contentId' | 'generation'>>) => {
-    if (contentId !== undefined) content(contentId).blobs++;
-    if (generation !== undefined) counts.shown.add(`${qualifiedId(account, contentId)} ${generation}`);
+    if (contentId === undefined) return;
+    content(contentId).blobs++;
+    if (generation === undefined) counts.current.add(qualifiedId(account, contentId));
+    else counts.shown.add(`${qualifiedId(account, contentId)} ${generation}`);
   };
   switch (type) {
     case 'n':
@@ -177,6 +186,11 @@ export function countRow(counts: ReferenceCounts, row: Row): void {
       }
       if (deletion.kind === 'rows') {
         for (const beginning of keyPrefixesIn(deletion)) counts.deletionQueue.add(`rows ${beginning}`);
+        return;
+      }
+      if (deletion.kind === 'shareSnapshot') {
+        counts.deletionQueue.add(`history ${qualifiedId(account, deletion.share)}`);
+        counts.deletionQueue.add(`snapshot ${qualifiedId(account, deletion.share)} ${deletion.gen}`);
         return;
       }
       if (deletion.kind === 'snapshots') {
@@ -222,6 +236,16 @@ export function countRow(counts: ReferenceCounts, row: Row): void {
       } else getOrCreate(counts.directories, qualifiedId(account, rest[0]), new Map()).set(node.id, node.parent);
       return;
     }
+    case 'h': {
+      const [, kind, id] = rest as [bigint, string, NodeId];
+      if (kind !== 'j') return;
+      const node = decodeNode(id, row);
+      if (node.kind === 'file' && node.contentId !== undefined) content(node.contentId).blobs++;
+      return;
+    }
+    case 'S':
+      getOrCreate(counts.snapshotsOf, qualifiedId(account, rest[0]), [] as number[]).push(decodeSnapshot(row).gen);
+      return;
     case '$':
       usage(rest[0]).counted += decodeCounter(row);
       return;

@@ -27,7 +27,7 @@ import { decodeMessage } from '../queue/message-rows.ts';
 import { decodeEntityProperties, entityFromRow } from '../table/entity-rows.ts';
 import { checkShareRow, treeFaults, usageMismatches } from './check-files.ts';
 import { checkBlobContent, checkDeletedState, checkRetention, checkSnapshot, hasState } from './check-old-states.ts';
-import { checkHeld, checkMapPage, checkOlderPage, checkRangesContent } from './check-ranges.ts';
+import { checkHeld, checkMapPage, checkOlderPage, checkPiece, checkRangesContent } from './check-ranges.ts';
 import { type ContentCount, qualifiedId, type ReferenceCounts } from './check-refcounts.ts';
 
 export interface CheckTotals {
@@ -124,7 +124,9 @@ export async function checkRow(at: Snapshot, row: Row, counts: ReferenceCounts, 
       return content.kind === 'ranges' ? checkRangesContent(content, name(ownId), counts) : undefined;
     }
     case 'M':
-      return checkMapPage(row, account, counts);
+      return checkMapPage(at, row, account, counts);
+    case 'I':
+      return checkPiece(at, row, account, counts);
     case 'N':
       return checkHeld(row, counts);
     case 'o':
@@ -183,6 +185,8 @@ export async function checkRow(at: Snapshot, row: Row, counts: ReferenceCounts, 
     case 'd':
     case 'j':
     case 'z':
+    case 'h':
+    case 'S':
     case 'P':
     case 'R':
     case '$':

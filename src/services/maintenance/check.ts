@@ -7,7 +7,16 @@ import type { ChunkChecker } from '../../content/chunk-check.ts';
 import { chunksIn } from '../../content/ranges/map-page.ts';
 import { decodeMapPage } from '../../content/ranges/map-page-codec.ts';
 import { type Chunk, type ChunkId, decodeChunk, decodeManifestPage, formatId } from '../../content/rows.ts';
-import { decodeKey, encodeKey, type Key, keyAfter, prefixEnd } from '../../partition/keys.ts';
+import {
+  bytePrefixEnd,
+  decodeKey,
+  encodeKey,
+  type Key,
+  keyAfter,
+  prefixEnd,
+  type Range,
+  volatileKey,
+} from '../../partition/keys.ts';
 import type { Partition, Row, Snapshot } from '../../partition/partition.ts';
 import { decodeBlobRecord } from '../blob/blob-record.ts';
 import { decodeName } from '../common/names.ts';
@@ -41,7 +50,10 @@ export interface CheckProgress {
 type OnProgress = (progress: CheckProgress) => void;
 
 const SLICE = { limit: 200, bytesMax: 1 << 20 };
-const EVERYTHING = { from: '' as Key, to: prefixEnd('' as Key) };
+const VOLATILE = volatileKey([]);
+/** Volatile rows are on no disk. No row has a key after theirs, unless the file is damaged. */
+const STORED = { from: '' as Key, to: VOLATILE };
+const UNREADABLE = { from: bytePrefixEnd(VOLATILE)!, to: prefixEnd('' as Key) };
 const PROGRESS_ROWS = 1_000;
 
 export async function check(
@@ -88,7 +100,7 @@ async function checkRows(
     if (++total % PROGRESS_ROWS === 0) onProgress({ what: 'counting rows', done: total, total: undefined });
   }
   for (const range of counts.uncountedRows)
-    for await (const row of allRows(at, range)) ignoreErrors(() => uncountRow(counts, row));
+    for await (const row of rowsIn(at, range)) ignoreErrors(() => uncountRow(counts, row));
   for await (const row of allRows(at)) {
     totals.rows++;
     try {
@@ -142,7 +154,7 @@ function withAccountName(message: string, accounts: ReferenceCounts['accounts'])
 
 async function* allChunks(partition: Partition): AsyncIterable<{ account: bigint; id: ChunkId; chunk: Chunk }> {
   for (let from = encodeKey([0n]); ; ) {
-    const [first] = await partition.read((at) => at.scan({ from, to: EVERYTHING.to }, { limit: 1 }));
+    const [first] = await partition.read((at) => at.scan({ from, to: STORED.to }, { limit: 1 }));
     const account = first && parseAccount(first.key);
     if (account === undefined) return;
     const range = { from: encodeKey([account, 'k']), to: prefixEnd(encodeKey([account, 'k'])) };
@@ -219,7 +231,12 @@ function namedChunks(type: unknown, row: Row): ChunkId[] {
   return decodeManifestPage(row).flatMap(({ chunkRefs }) => chunkRefs.map(({ chunk }) => chunk));
 }
 
-async function* allRows(at: Snapshot, range = EVERYTHING): AsyncIterable<Row> {
+async function* allRows(at: Snapshot): AsyncIterable<Row> {
+  yield* rowsIn(at, STORED);
+  yield* rowsIn(at, UNREADABLE);
+}
+
+async function* rowsIn(at: Snapshot, range: Range): AsyncIterable<Row> {
   for (let { from } = range; ; ) {
     const rows = await at.scan({ from, to: range.to }, SLICE);
     yield* rows;

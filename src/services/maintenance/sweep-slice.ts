@@ -32,6 +32,7 @@ import { decodeDeletion, keyPrefixesIn } from '../common/deletions.ts';
 import { decodeRunningCopy } from '../common/running-copies.ts';
 import type { AccountId } from '../common/storage.ts';
 import { expireDeletedShare } from '../file/deleted-shares.ts';
+import { sweepSnapshot } from '../file/sweep-history.ts';
 import { sweepShare } from '../file/sweep-share.ts';
 
 export interface SweepContext {
@@ -72,6 +73,8 @@ function sweepEntry({ content }: SweepContext, tx: Transaction, account: Account
       return sweepContainer(content, tx, account, BigInt(deletion.container));
     case 'share':
       return sweepShare(tx, { account, content }, BigInt(deletion.share));
+    case 'shareSnapshot':
+      return sweepSnapshot(tx, { account, content }, row.key, deletion);
     case 'snapshots':
       return settleMarkSlice(tx, content, account, BigInt(deletion.container), deletion.blob);
     case 'stage': {

@@ -11,6 +11,7 @@ import type { Partition, Row } from '../../partition/partition.ts';
 import { expiredIn } from '../blob/rows.ts';
 import { type Deletion, decodeDeletion } from '../common/deletions.ts';
 import type { AccountId } from '../common/storage.ts';
+import { removeOrphanedOpens } from '../file/orphaned-opens.ts';
 import { createTtlScan, type TtlScan } from '../queue/ttl-scan.ts';
 import { emptyAccount, hasContents } from './reset.ts';
 import { expireEntry, type SweepContext, sweepSlice } from './sweep-slice.ts';
@@ -98,6 +99,7 @@ export class Sweeper {
 
   private async run(): Promise<void> {
     if (!this.mayWork()) return;
+    await this.removeOrphaned();
     await this.emptyRemovedAccounts();
     for (const account of this.options.accounts()) {
       try {
@@ -116,6 +118,15 @@ export class Sweeper {
       } catch (error) {
         if (!this.background.isStopping) this.options.onFailure?.(error);
       }
+    }
+  }
+
+  /** What processes that are gone had open. */
+  private async removeOrphaned(): Promise<void> {
+    try {
+      await removeOrphanedOpens(this.partition, this.options.accounts());
+    } catch (error) {
+      if (!this.background.isStopping) this.retry(error);
     }
   }
 
@@ -199,14 +210,14 @@ export class Sweeper {
   }
 
   /**
-   * A content, or a generation of one, waits for the reads that may have found it while it was referenced; a pending one for the process
-   * that builds or reads it.
+   * A content, a generation of one, or a snapshot of a share waits for the reads that may have found it while it was referenced; a pending
+   * one for the process that builds or reads it.
    */
   private isReclaimable(row: Row, living: ReadonlySet<bigint>): boolean {
     const { lowWatermark, waitingForReads } = this;
     const deletion = decodeDeletion(row);
-    if (deletion.kind !== 'content' && deletion.kind !== 'generation') return true;
-    if (deletion.pending) return !living.has(ownerEpoch(deletion));
+    if (deletion.kind !== 'content' && deletion.kind !== 'generation' && deletion.kind !== 'shareSnapshot') return true;
+    if (deletion.kind !== 'shareSnapshot' && deletion.pending) return !living.has(ownerEpoch(deletion));
     let since = waitingForReads.get(row.key);
     if (since === undefined) {
       since = lowWatermark.next();

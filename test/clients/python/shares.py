@@ -272,4 +272,32 @@ def refusals():
         pass
 
 
+@check('takes snapshots of shares, reads, compares, restores and deletes them')
+def share_snapshots():
+    share = new_share()
+    file = share.get_file_client('file')
+    file.create_file(2048)
+    first = share.create_snapshot(metadata={'of': 'snapshot'})['snapshot']
+    file.upload_range(b'x' * 1536, offset=0, length=1536)
+    second = share.create_snapshot()['snapshot']
+    file.clear_range(offset=512, length=512)
+    ranges, cleared = file.get_ranges_diff(first)
+    equal([ranges, cleared], [[{'start': 0, 'end': 511}, {'start': 1024, 'end': 1535}], [{'start': 512, 'end': 1023}]])
+    equal(file.get_ranges_diff(second), ([], [{'start': 512, 'end': 1023}]))
+    file.delete_file()
+    at_second = shares.get_share_client(share.share_name, snapshot=second)
+    equal(names(at_second.list_directories_and_files()), [('file', False)])
+    kept = at_second.get_file_client('file')
+    equal(kept.download_file().readall(), b'x' * 1536 + bytes(512))
+    equal(shares.get_share_client(share.share_name, snapshot=first).get_share_properties().metadata, {'of': 'snapshot'})
+    listed = [each.snapshot for each in shares.list_shares(name_starts_with=share.share_name, include_snapshots=True)]
+    equal(listed, [first, second, None])
+    file.start_copy_from_url(f'{file.url.split("?")[0]}?sharesnapshot={second}')
+    equal(file.download_file().readall(), b'x' * 1536 + bytes(512))
+    refused(409, 'ShareHasSnapshots', share.delete_share)
+    shares.get_share_client(share.share_name, snapshot=first).delete_share()
+    share.delete_share(delete_snapshots=True)
+    refused(404, 'ShareNotFound', share.get_share_properties)
+
+
 run()

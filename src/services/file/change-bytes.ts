@@ -1,0 +1,57 @@
+/** The one commit that changes bytes of a file, whether the file is found by its path or through a handle. */
+import type { ContentId } from '../../content/rows.ts';
+import type { Key } from '../../partition/keys.ts';
+import type { Transaction } from '../../partition/partition.ts';
+import type { LastWriteMode } from '../../rules/file/ranges.ts';
+import { leaseAfterWrite } from '../../rules/lease.ts';
+import type { Storage } from '../common/storage.ts';
+import type { BytesChanged } from './file-content.ts';
+import { type FoundFile, updateNode } from './namespace.ts';
+import type { File, NodeTimes } from './node-rows.ts';
+
+export type ShareAndFile = Pick<FoundFile, 'share' | 'node'>;
+
+/**
+ * @param newId of the content, if this is the first write
+ * @returns undefined: nothing changes, not even a time
+ */
+export type ByteChange<Found extends ShareAndFile = ShareAndFile> = (
+  tx: Transaction,
+  found: Found,
+  newId: ContentId,
+) => Promise<BytesChanged | undefined>;
+
+/**
+ * @param mode undefined: no time is changed
+ * @param find finds the file and checks that it may be written
+ */
+export async function changeFileBytes<Found extends ShareAndFile>(
+  storage: Storage,
+  queueKey: Key,
+  mode: LastWriteMode | undefined,
+  change: ByteChange<Found>,
+  find: (tx: Transaction) => Promise<Found>,
+): Promise<{ readonly file: File }> {
+  const { account, content, partition, sweeper } = storage;
+  const newId = content.newId();
+  const { value } = await content.ranges.withRoom(account, () =>
+    partition.transact(queueKey, async (tx) => {
+      const found = await find(tx);
+      const { share, node } = found;
+      const changed = await change(tx, found, newId);
+      if (!changed) return { file: node, needsSweep: false };
+      const { record, needsSweep } = changed;
+      const lease = leaseAfterWrite(node.lease, tx.now);
+      // The state of a copy ends with the first change.
+      const next = { ...record, lease, copy: undefined, times: timesAfterWrite(tx, node, mode) };
+      return { file: await updateNode(tx, share, node, next), needsSweep };
+    }),
+  );
+  if (value.needsSweep) sweeper.wake();
+  return { file: value.file };
+}
+
+function timesAfterWrite({ now }: Transaction, { times }: File, mode: LastWriteMode | undefined): NodeTimes {
+  if (!mode) return times;
+  return { ...times, change: now, ...(mode === 'now' && { lastWrite: now }) };
+}

@@ -1,0 +1,350 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Killed } from '../../../test/support/killable-partition.ts';
+import { missing, startCluster } from '../../../test/support/postgres-cluster.ts';
+import { comparable, openShareWorld, type Picture, type ShareWorld } from '../../../test/support/share-world.ts';
+import { openLmdb } from '../../partition/lmdb/engine.ts';
+import { openMemory } from '../../partition/memory/engine.ts';
+import type { Engine, Instant } from '../../partition/partition.ts';
+import { openPostgres } from '../../partition/postgres/engine.ts';
+import { StorageError } from '../common/errors.ts';
+import type { Storage } from '../common/storage.ts';
+import { copyFile } from './copies.ts';
+import {
+  createDirectory,
+  deleteDirectory,
+  getDirectory,
+  setDirectoryMetadata,
+  setDirectoryProperties,
+} from './directories.ts';
+import { createFile, deleteFile, getFile, setFileMetadata, setFileProperties } from './files.ts';
+import { clearFileRange, putRange } from './ranges.ts';
+import { renameNode } from './rename.ts';
+import { deleteShareSnapshot, snapshotShare } from './share-snapshots.ts';
+
+const SECTOR = 512;
+const PAGE = 1 << 20;
+/** Sectors of three map pages: reads of a file take more than one lookup. */
+const FILE_BYTES = 2 * PAGE + 4 * SECTOR;
+
+const aPath = fc.array(fc.constantFrom('a', 'b', 'B'), { minLength: 1, maxLength: 2 }).map((names) => names.join('/'));
+const anOffset = fc.tuple(fc.nat({ max: 2 }), fc.nat({ max: 3 * SECTOR })).map(([page, at]) => page * PAGE + at);
+const aRange = {
+  path: aPath,
+  from: anOffset,
+  length: fc.integer({ min: 1, max: 3 * SECTOR }),
+  seed: fc.nat({ max: 255 }),
+};
+const kind = <Kind extends string>(name: Kind) => fc.constant(name);
+const aStep = fc.oneof(
+  { weight: 3, arbitrary: fc.record({ kind: kind('mkdir'), path: aPath }) },
+  { weight: 4, arbitrary: fc.record({ kind: kind('create'), path: aPath }) },
+  { weight: 8, arbitrary: fc.record({ kind: kind('write'), ...aRange }) },
+  { weight: 3, arbitrary: fc.record({ kind: kind('clear'), ...aRange }) },
+  { weight: 2, arbitrary: fc.record({ kind: kind('resize'), path: aPath, length: anOffset }) },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constantFrom('rm' as const, 'rmdir' as const), path: aPath }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({ kind: fc.constantFrom('mv' as const, 'mvdir' as const), path: aPath, to: aPath }),
+  },
+  { weight: 2, arbitrary: fc.record({ kind: kind('describe'), path: aPath, seed: fc.nat({ max: 9 }) }) },
+  { weight: 2, arbitrary: fc.record({ kind: kind('restore'), path: aPath, to: aPath, which: fc.nat({ max: 9 }) }) },
+  { weight: 6, arbitrary: fc.record({ kind: kind('snapshot') }) },
+  { weight: 3, arbitrary: fc.record({ kind: kind('forget'), which: fc.nat({ max: 9 }) }) },
+  { weight: 3, arbitrary: fc.record({ kind: kind('sweep') }) },
+);
+type Step = typeof aStep extends fc.Arbitrary<infer T> ? T : never;
+const aKill = fc.option(fc.record({ commits: fc.nat({ max: 3 }), isAfter: fc.boolean() }), { freq: 3, nil: undefined });
+
+/** Sectors of a file that a step may have changed, in the order of the steps. */
+interface Touch {
+  readonly moment: number;
+  readonly id: bigint;
+  readonly sectors: (sector: number) => boolean;
+}
+
+interface Taken {
+  readonly second: Instant;
+  readonly moment: number;
+  readonly picture: Picture;
+}
+
+/** One share, and what is known of it without looking at its snapshots. */
+class History {
+  readonly share: string;
+  readonly world: ShareWorld;
+  taken: Taken[] = [];
+  #moment = 0;
+  readonly #touches: Touch[] = [];
+
+  constructor(world: ShareWorld, share: string) {
+    this.world = world;
+    this.share = share;
+  }
+
+  async step(step: Step, client: Storage): Promise<void> {
+    this.#moment++;
+    try {
+      await this.#perform(step, client);
+    } catch (error) {
+      if (error instanceof Killed) throw error;
+      if (!(error instanceof StorageError)) throw error;
+    }
+  }
+
+  async #perform(step: Step, client: Storage): Promise<void> {
+    const { share, world } = this;
+    const at = (path: string) => ({ share, path, leaseId: undefined, metadata: [], smb: {} });
+    const noLeases = { sourceLeaseId: undefined, destinationLeaseId: undefined, ignoresReadOnly: true };
+    switch (step.kind) {
+      case 'mkdir':
+        await createDirectory(client, at(step.path));
+        return;
+      case 'create':
+        await this.#touch(step.path, () => true);
+        await createFile(client, { ...at(step.path), length: FILE_BYTES, content: {} });
+        return;
+      case 'write': {
+        const { from, length, seed } = step;
+        await this.#touchRange(step.path, from, from + length);
+        const body = {
+          length,
+          expected: {},
+          bytes: async function* () {
+            yield Buffer.alloc(length, seed);
+          },
+        };
+        const range = `bytes=${from}-${from + length - 1}`;
+        await putRange(client, { ...at(step.path), range, lastWrite: undefined, keepsTimes: false, body });
+        return;
+      }
+      case 'clear': {
+        const { from, length } = step;
+        await this.#touchRange(step.path, from, from + length);
+        const range = `bytes=${from}-${from + length - 1}`;
+        await clearFileRange(client, { ...at(step.path), range, lastWrite: undefined, keepsTimes: false });
+        return;
+      }
+      case 'resize':
+        await this.#touchRange(step.path, step.length, Infinity);
+        await setFileProperties(client, { ...at(step.path), length: step.length, content: undefined });
+        return;
+      case 'rm':
+        return deleteFile(client, at(step.path));
+      case 'rmdir':
+        return deleteDirectory(client, at(step.path));
+      case 'mv':
+      case 'mvdir': {
+        const source = { path: step.path, keepsTrailingDots: undefined };
+        await renameNode(client, step.kind === 'mv' ? 'file' : 'directory', {
+          ...{ ...at(step.to), source, ...noLeases, replaces: true },
+        });
+        return;
+      }
+      case 'describe': {
+        const metadata = [['key', String(step.seed)]] as const;
+        if (step.seed % 2 === 0) await setFileMetadata(client, { ...at(step.path), metadata });
+        else if (step.seed % 3 === 0)
+          await setDirectoryProperties(client, { ...at(step.path), smb: { attributes: 2 } });
+        else await setDirectoryMetadata(client, { ...at(step.path), metadata });
+        return;
+      }
+      case 'restore': {
+        const from = this.taken[step.which % Math.max(1, this.taken.length)];
+        const { path: item } = step;
+        await this.#touch(step.to, () => true);
+        const source = { url: 'http://here', service: 'file', container: share, item, snapshot: from?.second } as const;
+        await copyFile(client, { ...at(step.to), source, ignoresReadOnly: true });
+        return;
+      }
+      case 'snapshot': {
+        const picture = await world.picture(share);
+        const { snapshot: second } = await snapshotShare(client, { share, metadata: [] });
+        this.taken.push({ second, picture, moment: this.#moment });
+        return;
+      }
+      case 'forget': {
+        const gone = this.taken[step.which % Math.max(1, this.taken.length)];
+        if (!gone) return;
+        await deleteShareSnapshot(client, { share, snapshot: gone.second, leaseId: undefined });
+        this.taken = this.taken.filter((each) => each !== gone);
+        return;
+      }
+      case 'sweep':
+        await world.sweep();
+    }
+  }
+
+  /** After a kill: the last commit of the step happened or not. */
+  async recover(): Promise<void> {
+    const { share, world } = this;
+    const seconds = await world.snapshots(share);
+    this.taken = this.taken.filter(({ second }) => seconds.includes(second));
+    const unknown = seconds.filter((second) => !this.taken.some((each) => each.second === second));
+    for (const second of unknown)
+      this.taken.push({ second, moment: this.#moment, picture: await world.picture(share) });
+  }
+
+  async #touch(path: string, sectors: Touch['sectors']): Promise<void> {
+    try {
+      const { file } = await getFile(this.world.client(), { share: this.share, path, leaseId: undefined });
+      this.#touches.push({ moment: this.#moment, id: file.id, sectors });
+    } catch {
+      // There is no such file.
+    }
+  }
+
+  #touchRange(path: string, from: number, to: number): Promise<void> {
+    return this.#touch(path, (sector) => sector * SECTOR < to && (sector + 1) * SECTOR > from);
+  }
+
+  /** Every snapshot shows what the share had, and every two differ by what was done between them. */
+  async verify(): Promise<void> {
+    const { world, share, taken } = this;
+    expect(await world.snapshots(share)).toEqual(taken.map(({ second }) => second));
+    const show = (picture: Picture) => [...picture].sort().map(([path, each]) => [path, comparable(each)]);
+    for (const { second, picture } of taken) expect(show(await world.picture(share, second))).toEqual(show(picture));
+    const now = { second: undefined, moment: Infinity, picture: await world.picture(share) };
+    for (const { second, picture } of taken) {
+      const names = new Set([...picture.keys()].map((path) => path.toLowerCase()));
+      for (const [path, { kind }] of now.picture)
+        if (!names.has(path.toLowerCase())) expect(await this.#isShown(path, kind, second), path).toBe(false);
+    }
+    for (const [i, earlier] of taken.entries())
+      for (const later of [taken[i + 1], now]) if (later) await this.#verifyChanges(earlier, later);
+  }
+
+  async #isShown(path: string, kind: string, snapshot: Instant): Promise<boolean> {
+    const at = { share: this.share, path, snapshot, leaseId: undefined };
+    try {
+      await (kind === 'file' ? getFile : getDirectory)(this.world.client(), at);
+      return true;
+    } catch (error) {
+      if (error instanceof StorageError && error.status === 404) return false;
+      throw error;
+    }
+  }
+
+  async #verifyChanges(earlier: Taken, later: Omit<Taken, 'second'> & { second: Instant | undefined }) {
+    const before = new Map([...earlier.picture.values()].map((each) => [each.id, each]));
+    for (const [path, after] of later.picture) {
+      const then = before.get(after.id);
+      if (after.kind !== 'file' || then?.kind !== 'file') continue;
+      const changes = await this.world.changes(this.share, path, earlier.second, later.second);
+      // What was there, with the changes, is what is there.
+      const bytes = Buffer.alloc(after.bytes!.length);
+      then.bytes!.copy(bytes);
+      for (const { from, to, isWritten } of changes) {
+        if (isWritten) after.bytes!.copy(bytes, from, from, to);
+        else bytes.fill(0, from, to);
+      }
+      expect(bytes.equals(after.bytes!), `the changes of ${path}`).toBe(true);
+      const touches = this.#touches.filter(
+        ({ id, moment }) => id === after.id && moment > earlier.moment && moment <= later.moment,
+      );
+      const [was, is] = [new Set(then.written), new Set(after.written)];
+      const changed = new Map<number, boolean>();
+      for (const { from, to, isWritten } of changes)
+        for (let at = from; at < to; at += SECTOR) changed.set(at / SECTOR, isWritten);
+      for (const [sector, isWritten] of changed) {
+        expect(
+          touches.some(({ sectors }) => sectors(sector)),
+          `sector ${sector} of ${path} changed`,
+        ).toBe(true);
+        expect(isWritten, `sector ${sector} of ${path} is written`).toBe(is.has(sector));
+      }
+      for (const sector of was)
+        if (!is.has(sector) && sector * SECTOR < after.bytes!.length) expect(changed.get(sector)).toBe(false);
+      for (const sector of is) if (!was.has(sector)) expect(changed.get(sector)).toBe(true);
+    }
+  }
+}
+
+const PREPARED: readonly Step[] = [
+  { kind: 'mkdir', path: 'a' },
+  { kind: 'create', path: 'a/a' },
+  { kind: 'write', path: 'a/a', from: 0, length: 700, seed: 1 },
+  { kind: 'create', path: 'b' },
+  { kind: 'write', path: 'b', from: PAGE - 512, length: 1_024, seed: 2 },
+  { kind: 'snapshot' },
+];
+
+interface Opened {
+  readonly engines: readonly Engine[];
+  readonly drop?: () => Promise<void>;
+}
+
+const engines: Record<string, { histories: number; open: () => Promise<Opened> }> = {
+  memory: { histories: 40, open: async () => ({ engines: [openMemory()] }) },
+  LMDB: {
+    histories: 15,
+    async open() {
+      const location = await mkdtemp(join(tmpdir(), 'holdfast-snapshots-'));
+      return { engines: [await openLmdb({ location })], drop: () => rm(location, { recursive: true, force: true }) };
+    },
+  },
+  ...(missing
+    ? {}
+    : {
+        'PostgreSQL, as three processes': {
+          histories: 8,
+          async open() {
+            const { url, drop } = await startCluster();
+            return { engines: await Promise.all([1, 2, 3].map(() => openPostgres({ url }))), drop };
+          },
+        },
+      }),
+};
+
+describe.each(Object.entries(engines))('Snapshots of a share on %s', (_, { histories, open }) => {
+  let opened: Opened;
+  let world: ShareWorld;
+
+  beforeAll(async () => {
+    opened = await open();
+    world = await openShareWorld(opened.engines);
+  });
+  afterAll(async () => {
+    for (const engine of opened.engines) await engine.close();
+    await opened.drop?.();
+  });
+
+  it('show what a copy of the whole tree would, whatever is done and wherever it ends', async () => {
+    const steps = fc.array(fc.record({ step: aStep, kill: aKill }), { maxLength: 40 });
+    await fc.assert(
+      fc.asyncProperty(steps, async (planned) => {
+        const history = new History(world, await world.newShare());
+        for (const step of PREPARED) await history.step(step, world.client());
+        for (const [i, { step, kill }] of planned.entries()) {
+          world.killAt(kill && { ...kill });
+          try {
+            await history.step(step, world.client(i));
+          } catch (error) {
+            if (!(error instanceof Killed)) throw error;
+            await world.restart();
+            await history.recover();
+          }
+          world.killAt(undefined);
+        }
+        await history.verify();
+        await world.settle();
+        expect(await world.findings()).toEqual([]);
+        await history.verify();
+        // Space comes back with the last snapshot that shows something.
+        for (let left = history.taken.length; left > 0; left--)
+          await history.step({ kind: 'forget', which: left * 7 }, world.client());
+        await world.settle();
+        expect(await world.findings()).toEqual([]);
+        for (const kept of ['h', 'S', 'N', 'o']) expect(await world.rows(kept)).toEqual([]);
+        await world.dropShare(history.share);
+        await world.settle();
+        for (const left of ['c', 'M', 'k', 'j', 'd', 'z']) expect(await world.rows(left)).toEqual([]);
+      }),
+      // A history that fails leaves its share behind: the next ones would find its rows.
+      { numRuns: histories, endOnFailure: true },
+    );
+  }, 300_000);
+});
