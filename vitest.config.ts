@@ -2,12 +2,15 @@ import { existsSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
 
 /** What a tree without the tests that want it does not have. */
-const setups = ['./test/support/postgres-global-setup.ts'].filter((file) => existsSync(new URL(file, import.meta.url)));
+const isThere = (file: string) => existsSync(new URL(file, import.meta.url));
+const setups = ['./test/support/postgres-global-setup.ts'].filter(isThere);
+const seeds = ['./test/support/property-seed.ts'].filter(isThere);
 
 export default defineConfig({
   test: {
     include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
     globalSetup: ['./scripts/vitest-setup.mjs', ...setups],
+    setupFiles: seeds,
     reporters: ['default', './scripts/vitest-reporter.mjs'],
     // Native add-ons and signals want processes of their own; more than two at once only slows the races down.
     pool: 'forks',
