@@ -2,17 +2,9 @@
  * A client of SMB 2.1 for one connection, made of the server's own wire structs: smbclient and the client of Linux's kernel open files only
  * with all shared, and this example is about what is not. It signs in with NTLMv2 and does not sign its messages.
  */
-import { createHmac, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { hashPassword, responseKey } from '../../src/smb/auth/ntlm.ts';
-import {
-  NTLM_FLAG,
-  NTLM_SIGNATURE,
-  NtlmAuthenticate,
-  NtlmChallenge,
-  NtlmNegotiate,
-} from '../../src/smb/auth/ntlm-messages.ts';
 import { FrameReader, frame } from '../../src/smb/framing.ts';
 import { STATUS } from '../../src/smb/statuses.ts';
 import { CloseRequest } from '../../src/smb/wire/close.ts';
@@ -26,24 +18,21 @@ import type { Struct } from '../../src/smb/wire/struct.ts';
 import { TreeConnectRequest } from '../../src/smb/wire/tree-connect.ts';
 import { WriteRequest } from '../../src/smb/wire/write.ts';
 import { Writer } from '../../src/smb/wire/writer.ts';
+import { type Credentials, ntlmAuthenticate, ntlmNegotiate } from './smb-sign-in.ts';
 
 const COMMAND = { negotiate: 0, sessionSetup: 1, treeConnect: 3, create: 5, close: 6, write: 9 } as const;
 const DIALECT_2_1 = 0x0210;
 const PACKET_BYTES_MAX = 2 ** 24;
 const CREDITS = 32;
 
-const NTLM_FLAGS = NTLM_FLAG.unicode | NTLM_FLAG.ntlm | NTLM_FLAG.extendedSessionSecurity | NTLM_FLAG.targetInfo;
-
 export const ACCESS = { read: 0x12_0089, write: 0x12_0116, delete: 0x1_0000 } as const;
 export const SHARE = { none: 0, read: 1, write: 2, delete: 4 } as const;
 export const DISPOSITION = { open: 1, create: 2, openIf: 3, overwriteIf: 5 } as const;
 
-export interface SmbAddress {
+export interface SmbAddress extends Credentials {
   readonly host: string;
   readonly port: number;
   readonly share: string;
-  readonly user: string;
-  readonly password: string;
 }
 
 export interface OpenOptions {
@@ -192,24 +181,11 @@ export class SmbClient {
     await this.request(COMMAND.negotiate, NegotiateRequest, negotiateRequest(fields, [DIALECT_2_1], []));
   }
 
-  async #signIn({ user, password }: SmbAddress): Promise<void> {
-    const head = { signature: NTLM_SIGNATURE, flags: NTLM_FLAGS };
-    const { header, message } = await this.#setUp(NtlmNegotiate.encode({ ...head, messageType: 1 }));
+  async #signIn(credentials: Credentials): Promise<void> {
+    const { header, message } = await this.#setUp(ntlmNegotiate());
     this.sessionId = header.sessionId;
     const { securityBuffer } = SessionSetupResponse.decode(message, HEADER_BYTES);
-    const { serverChallenge, targetInfo } = NtlmChallenge.decode(securityBuffer);
-    await this.#setUp(
-      NtlmAuthenticate.encode({
-        ...head,
-        messageType: 3,
-        lmResponse: Buffer.alloc(24),
-        ntResponse: proofOf(password, user, serverChallenge, targetInfo),
-        domain: '',
-        user,
-        workstation: '',
-        encryptedSessionKey: Buffer.alloc(0),
-      }),
-    );
+    await this.#setUp(ntlmAuthenticate(securityBuffer, credentials).message);
   }
 
   #setUp(securityBuffer: Buffer): Promise<Answer> {
@@ -229,14 +205,4 @@ export function smbAddress(smbUrl: string, connectionString: string): Omit<SmbAd
   const { hostname, port } = new URL(smbUrl);
   const settingOf = (name: string) => new RegExp(`(?:^|;)${name}=([^;]*)`).exec(connectionString)?.[1] ?? '';
   return { host: hostname, port: Number(port), user: settingOf('AccountName'), password: settingOf('AccountKey') };
-}
-
-/** MS-NLMP 3.3.2: the NTLMv2 response. */
-function proofOf(password: string, user: string, serverChallenge: Buffer, targetInfo: Buffer): Buffer {
-  const head = Buffer.from([1, 1, 0, 0, 0, 0, 0, 0]);
-  const time = Buffer.alloc(8);
-  const clientPart = Buffer.concat([head, time, randomBytes(8), Buffer.alloc(4), targetInfo, Buffer.alloc(4)]);
-  const key = responseKey(hashPassword(password), user, '');
-  const proof = createHmac('md5', key).update(serverChallenge).update(clientPart).digest();
-  return Buffer.concat([proof, clientPart]);
 }

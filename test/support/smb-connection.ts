@@ -1,17 +1,34 @@
 /** A connection to an SMB server, message by message: for requests that no client sends. */
-import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { hashPassword, responseKey } from '../../src/smb/auth/ntlm.ts';
-import { NTLM_FLAG, NTLM_SIGNATURE, NtlmAuthenticate, NtlmChallenge } from '../../src/smb/auth/ntlm-messages.ts';
-import { deriveSigningKey, EMPTY_PREAUTH_HASH, extendPreauthHash } from '../../src/smb/crypto/key-derivation.ts';
-import { Signer } from '../../src/smb/crypto/signing.ts';
-import type { Dialect } from '../../src/smb/dialects.ts';
-import { FrameReader } from '../../src/smb/framing.ts';
+import { ntlmAuthenticate, ntlmNegotiate } from '../../examples/managing-concurrency/smb-sign-in.ts';
+import { type CipherName, MessageCipher } from '../../src/smb/crypto/encryption.ts';
+import {
+  deriveCipherKeys,
+  deriveSigningKey,
+  EMPTY_PREAUTH_HASH,
+  extendPreauthHash,
+} from '../../src/smb/crypto/key-derivation.ts';
+import { Signer, type SigningAlgorithm } from '../../src/smb/crypto/signing.ts';
+import { DIALECT, type Dialect } from '../../src/smb/dialects.ts';
+import { FrameReader, frame } from '../../src/smb/framing.ts';
 import { formatStatus } from '../../src/smb/statuses.ts';
 import { EmptyBody } from '../../src/smb/wire/empty.ts';
-import { HEADER_BYTES, type Header, NO_SIGNATURE, readHeader, writeHeader } from '../../src/smb/wire/header.ts';
-import { NegotiateRequest, negotiateRequest, writeHashIds } from '../../src/smb/wire/negotiate.ts';
+import {
+  HEADER_BYTES,
+  type Header,
+  NO_SIGNATURE,
+  PROTOCOL,
+  readHeader,
+  writeHeader,
+} from '../../src/smb/wire/header.ts';
+import {
+  CONTEXT_TYPE,
+  NegotiateRequest,
+  negotiateRequest,
+  writeAlgorithmIds,
+  writeHashIds,
+} from '../../src/smb/wire/negotiate.ts';
 import { Reader } from '../../src/smb/wire/reader.ts';
 import { SessionSetupRequest, SessionSetupResponse } from '../../src/smb/wire/session-setup.ts';
 import type { Struct } from '../../src/smb/wire/struct.ts';
@@ -34,6 +51,31 @@ export interface SmbMessage {
   readonly sign?: boolean;
 }
 
+/** What a client offers beside its dialects. */
+export interface NegotiateOptions {
+  readonly securityMode?: number;
+  /** Of 3.1.1, by the ids of MS-SMB2 2.2.3.1.2 and 2.2.3.1.7. */
+  readonly cipher?: CipherName | undefined;
+  readonly signing?: SigningAlgorithm | undefined;
+}
+
+/** Changes what a client sends to sign in. */
+export interface SignInOptions {
+  readonly securityMode?: number;
+  /** Of either message, after it was made. */
+  readonly changeToken?: (token: Buffer) => Buffer;
+  /** Of what the client's proof covers. */
+  readonly changeProved?: (part: Buffer) => Buffer;
+}
+
+const CIPHER_IDS: Readonly<Record<CipherName, number>> = {
+  'aes-128-ccm': 1,
+  'aes-128-gcm': 2,
+  'aes-256-ccm': 3,
+  'aes-256-gcm': 4,
+};
+const SIGNING_IDS: Readonly<Record<SigningAlgorithm, number>> = { 'hmac-sha256': 0, 'aes-cmac': 1, 'aes-gmac': 2 };
+
 export class SmbConnection {
   readonly #socket: Socket;
   readonly #answers: Buffer[] = [];
@@ -43,9 +85,15 @@ export class SmbConnection {
   sessionId = 0n;
   treeId = 0;
   signer: Signer | undefined;
+  /** Of the session; undefined: it cannot encrypt. */
+  cipher: MessageCipher | undefined;
+  /** Whether packets are encrypted. */
+  isEncrypting = false;
   #dialect: Dialect = 0x311;
+  #cipherName: CipherName | undefined;
+  #signing: SigningAlgorithm = 'aes-cmac';
   #preauthHash: Buffer = EMPTY_PREAUTH_HASH;
-  #messageId = 0n;
+  nextMessageId = 0n;
 
   private constructor(socket: Socket) {
     this.#socket = socket;
@@ -64,9 +112,10 @@ export class SmbConnection {
     });
   }
 
-  static async open(smbUrl: string): Promise<SmbConnection> {
+  /** @param localAddress which the server sees as the client's */
+  static async open(smbUrl: string, localAddress?: string): Promise<SmbConnection> {
     const { hostname, port } = new URL(smbUrl);
-    const socket = connect(Number(port), hostname);
+    const socket = connect({ port: Number(port), host: hostname, ...(localAddress && { localAddress }) });
     await once(socket, 'connect');
     return new SmbConnection(socket);
   }
@@ -81,9 +130,7 @@ export class SmbConnection {
   }
 
   sendPacket(packet: Buffer): void {
-    const prefix = Buffer.alloc(4);
-    prefix.writeUIntBE(packet.length, 1, 3);
-    this.sendBytes(Buffer.concat([prefix, packet]));
+    this.sendBytes(frame(this.isEncrypting ? this.cipher!.encrypt(packet, this.sessionId) : packet));
   }
 
   /** Resolves once the server has ended the connection. */
@@ -97,7 +144,9 @@ export class SmbConnection {
       if (this.isClosed) return undefined;
       await this.#wait();
     }
-    return splitAnswers(this.#answers.shift()!);
+    const packet = this.#answers.shift()!;
+    const isEncrypted = packet.readUInt32LE(0) === PROTOCOL.transform;
+    return splitAnswers(isEncrypted ? this.cipher!.decrypt(packet) : packet);
   }
 
   async request<T>(command: number, struct: Struct<T>, value: T, header: Partial<Header> = {}): Promise<SmbAnswer> {
@@ -119,7 +168,7 @@ export class SmbConnection {
       const writer = new Writer();
       writeHeader(writer, {
         ...{ creditCharge: 1, status: 0, command, credits: 10, flags: 0, nextCommand: isLast ? 0 : length },
-        ...{ messageId: header.messageId ?? this.#nextMessageId(), asyncId: 0n, treeId: this.treeId },
+        ...{ messageId: header.messageId ?? this.nextMessageId++, asyncId: 0n, treeId: this.treeId },
         ...{ sessionId: this.sessionId, signature: NO_SIGNATURE, ...header },
       });
       writer.bytes(body);
@@ -131,40 +180,59 @@ export class SmbConnection {
     return Buffer.concat(parts);
   }
 
-  async negotiate(dialects: readonly Dialect[] = [0x311], fields: { securityMode?: number } = {}): Promise<SmbAnswer> {
+  /** The client speaks the last of the dialects, which is the server's choice if it is the newest. */
+  async negotiate(
+    dialects: readonly Dialect[] = [DIALECT.smb311],
+    { cipher, signing, ...fields }: NegotiateOptions = {},
+  ): Promise<SmbAnswer> {
+    const contexts = [
+      { type: CONTEXT_TYPE.preauthIntegrity, data: writeHashIds([1], Buffer.alloc(32)) },
+      ...(cipher ? [{ type: CONTEXT_TYPE.encryption, data: writeAlgorithmIds([CIPHER_IDS[cipher]]) }] : []),
+      ...(signing ? [{ type: CONTEXT_TYPE.signing, data: writeAlgorithmIds([SIGNING_IDS[signing]]) }] : []),
+    ];
     const request = negotiateRequest(
       { securityMode: 1, capabilities: 0x7f, clientGuid: Buffer.alloc(16, 9), ...fields },
       dialects,
-      dialects.includes(0x311) ? [{ type: 1, data: writeHashIds([1], Buffer.alloc(32)) }] : [],
+      dialects.includes(DIALECT.smb311) ? contexts : [],
     );
     const packet = this.encode([{ command: 0, body: encodeBody(NegotiateRequest, request) }]);
     this.sendPacket(packet);
-    const answer = (await this.receive())![0]!;
+    const answers = await this.receive();
+    if (!answers) throw new Error('the server has ended the connection');
+    const [answer] = answers;
     this.#dialect = dialects.at(-1)!;
-    this.#preauthHash = extendPreauthHash(extendPreauthHash(EMPTY_PREAUTH_HASH, packet), answer.bytes);
-    return answer;
+    this.#signing = this.#dialect === DIALECT.smb210 ? 'hmac-sha256' : 'aes-cmac';
+    this.#cipherName = this.#dialect === DIALECT.smb210 ? undefined : 'aes-128-ccm';
+    if (this.#dialect === DIALECT.smb311) {
+      this.#signing = signing ?? 'aes-cmac';
+      this.#cipherName = cipher;
+    }
+    this.#preauthHash = extendPreauthHash(extendPreauthHash(EMPTY_PREAUTH_HASH, packet), answer!.bytes);
+    return answer!;
   }
 
-  /** By NTLM without SPNEGO. Returns the last answer. */
-  async signIn(user: string, key: string, { securityMode = 1 } = {}): Promise<SmbAnswer> {
-    const flags = NTLM_FLAG.unicode | NTLM_FLAG.extendedSessionSecurity | NTLM_FLAG.key128;
-    const negotiate = Buffer.concat([NTLM_SIGNATURE, numbers(1, flags), Buffer.alloc(16)]);
-    const first = await this.#setUp(negotiate, securityMode);
+  /** By NTLM, without SPNEGO unless a token is changed to it. Returns the last answer. */
+  async signIn(user: string, key: string, options: SignInOptions = {}): Promise<SmbAnswer> {
+    const { securityMode = 1, changeToken = (token) => token, changeProved } = options;
+    const first = await this.#setUp(changeToken(ntlmNegotiate()), securityMode);
     if (first.status !== 'STATUS_MORE_PROCESSING_REQUIRED') return first;
     this.sessionId = first.header.sessionId;
-    const challenge = NtlmChallenge.decode(first.decode(SessionSetupResponse).securityBuffer);
-    const clientPart = Buffer.concat([numbers(0x101), Buffer.alloc(24), challenge.targetInfo, Buffer.alloc(4)]);
-    const userKey = responseKey(hashPassword(key), user, 'ANY');
-    const proof = hmacMd5(userKey, challenge.serverChallenge, clientPart);
-    const proved = NtlmAuthenticate.encode({
-      ...{ signature: NTLM_SIGNATURE, messageType: 3, lmResponse: Buffer.alloc(24), domain: 'ANY', user, flags },
-      ...{ ntResponse: Buffer.concat([proof, clientPart]), workstation: '', encryptedSessionKey: Buffer.alloc(0) },
-    });
-    const last = await this.#setUp(proved, securityMode);
+    const { securityBuffer } = first.decode(SessionSetupResponse);
+    const challenge = securityBuffer.subarray(securityBuffer.indexOf('NTLMSSP'));
+    const proof = ntlmAuthenticate(challenge, { user, password: key }, changeProved);
+    const last = await this.#setUp(changeToken(proof.message), securityMode);
     if (last.status !== 'STATUS_SUCCESS') return last;
-    const signingKey = deriveSigningKey(this.#dialect, hmacMd5(userKey, proof), this.#preauthHash);
-    this.signer ??= new Signer(this.#dialect === 0x210 ? 'hmac-sha256' : 'aes-cmac', signingKey);
+    if (!this.signer) this.#deriveKeys(proof.sessionKey);
     return last;
+  }
+
+  #deriveKeys(sessionKey: Buffer): void {
+    this.signer = new Signer(this.#signing, deriveSigningKey(this.#dialect, sessionKey, this.#preauthHash));
+    if (!this.#cipherName) return;
+    const keys = deriveCipherKeys(this.#dialect, this.#cipherName, sessionKey, this.#preauthHash);
+    // The keys are named from the server's side.
+    const { encryption: decryption, decryption: encryption } = keys;
+    this.cipher = new MessageCipher(this.#cipherName, { encryption, decryption });
   }
 
   async connectTree(share: string): Promise<SmbAnswer> {
@@ -187,10 +255,6 @@ export class SmbConnection {
     this.#preauthHash = extendPreauthHash(this.#preauthHash, packet);
     if (answer!.status !== 'STATUS_SUCCESS') this.#preauthHash = extendPreauthHash(this.#preauthHash, answer!.bytes);
     return answer!;
-  }
-
-  #nextMessageId(): bigint {
-    return this.#messageId++;
   }
 
   #wait(): Promise<void> {
@@ -218,14 +282,4 @@ function splitAnswers(packet: Buffer): SmbAnswer[] {
     if (header.nextCommand === 0) return answers;
     start += header.nextCommand;
   }
-}
-
-function numbers(...values: readonly number[]): Buffer {
-  const bytes = Buffer.alloc(4 * values.length);
-  for (const [index, value] of values.entries()) bytes.writeUInt32LE(value >>> 0, 4 * index);
-  return bytes;
-}
-
-function hmacMd5(key: Buffer, ...parts: readonly Buffer[]): Buffer {
-  return createHmac('md5', key).update(Buffer.concat(parts)).digest();
 }
