@@ -1,175 +1,172 @@
 /** Case N of a seed: a recorded packet, mutated. The same two numbers make the same case. */
 import { readFileSync } from 'node:fs';
 import { randomOf } from '../support/random.mjs';
+import {
+  COMMAND,
+  COMMAND_AT,
+  CREDIT_CHARGE_AT,
+  FILE_ID_AT,
+  FLAGS_AT,
+  HEADER_BYTES,
+  MESSAGE_ID_AT,
+  messagesOf,
+  NEXT_AT,
+  RELATED,
+  SESSION_ID_AT,
+  SIGNED,
+  TREE_ID_AT,
+} from './message-fields.mjs';
+import { byteMutations, fieldMutations, headerMutations } from './mutations.mjs';
 
-/** @typedef {ReturnType<typeof randomOf>} Random */
-/** What a packet needs before it: nothing, a negotiated connection, or a session with a share and two opens. */
-/** @typedef {'connection' | 'negotiated' | 'session'} Stage */
-/** @typedef {{ stage: Stage, packet: Buffer, prefix: Buffer, how: string[] }} PacketCase */
-/** Ids of the connection that the packet is sent on. @typedef {{ takeMessageIds: (count: number) => bigint, sessionId: bigint, treeId: number, fileIds: readonly Buffer[] }} Ids */
+/** @typedef {import('./mutations.mjs').Random} Random */
+/** Ids of the session that the packet is sent in. */
+/** @typedef {{ nextMessageId: bigint, sessionId: bigint, treeId: number, pipeTreeId: number, fileIds: readonly Buffer[], pipeId: Buffer }} Ids */
+/**
+ * What a case does: sends a packet to a new connection, or after a valid NEGOTIATE; signs in with changed tokens; or sends a packet of a session.
+ * @typedef {{ stage: 'connection' | 'negotiated', how: string[], packet: Buffer }
+ *   | { stage: 'sign-in', how: string[], changeToken: (token: Buffer) => Buffer, changeProved: (part: Buffer) => Buffer, isWrapped: boolean }
+ *   | { stage: 'session', how: string[], makePacket: (ids: Ids) => Buffer, damage: (bytes: Buffer) => Buffer }} PacketCase
+ */
 
-const HEADER_BYTES = 64;
-const COMMAND_AT = 12;
-const NEXT_AT = 20;
-const MESSAGE_ID_AT = 24;
-const TREE_ID_AT = 36;
-const SESSION_ID_AT = 40;
-const NEGOTIATE = 0;
-const SESSION_SETUP = 1;
-
-/** Where the body of a command has a FileId. @type {Readonly<Record<number, number>>} */
-const FILE_ID_AT = { 6: 8, 7: 8, 8: 16, 9: 16, 10: 8, 11: 8, 14: 8, 15: 8, 16: 24, 17: 16 };
-
-/** @type {readonly { stage: Stage, packet: Buffer }[]} */
+/** @type {readonly Buffer[]} */
 const corpus = readFileSync(new URL('corpus.jsonl', import.meta.url), 'utf8')
   .split('\n')
   .filter(Boolean)
-  .map((line) => {
-    const packet = Buffer.from(JSON.parse(line).hex, 'hex');
-    return { stage: stageOf(packet), packet };
-  });
-/** @type {Readonly<Record<Stage, readonly Buffer[]>>} */
-const byStage = {
-  connection: corpus.filter(({ stage }) => stage === 'connection').map(({ packet }) => packet),
-  negotiated: corpus.filter(({ stage }) => stage === 'negotiated').map(({ packet }) => packet),
-  session: corpus.filter(({ stage }) => stage === 'session').map(({ packet }) => packet),
-};
+  .map((line) => Buffer.from(JSON.parse(line).hex, 'hex'));
+const isSmb2 = (/** @type {Buffer} */ packet) => packet.readUInt32LE(0) === 0x424d53fe;
+const commandOf = (/** @type {Buffer} */ packet) => packet.readUInt16LE(COMMAND_AT);
+const isOf = (/** @type {number} */ command) => (/** @type {Buffer} */ packet) =>
+  isSmb2(packet) && commandOf(packet) === command;
+const PIPE_TRANSCEIVE = 0x11c017;
+const isForPipe = (/** @type {Buffer} */ packet) =>
+  isOf(COMMAND.ioctl)(packet) && packet.readUInt32LE(HEADER_BYTES + 4) === PIPE_TRANSCEIVE;
+
+const toConnection = corpus.filter((packet) => !isSmb2(packet) || isOf(COMMAND.negotiate)(packet));
+const toNegotiated = corpus.filter(isOf(COMMAND.sessionSetup));
+const inSession = corpus.filter((packet) => !toConnection.includes(packet) && !toNegotiated.includes(packet));
+/** LOGOFF and TREE_DISCONNECT, after which a session is of no use. */
+const ENDINGS = [2, 4];
+const byCommand = [...new Set(inSession.map(commandOf))]
+  .filter((command) => !ENDINGS.includes(command))
+  .map((command) => inSession.filter(isOf(command)));
+const endings = inSession.filter((packet) => ENDINGS.includes(commandOf(packet)));
+const forPipe = inSession.filter(isForPipe);
+const withContexts = inSession.filter(
+  (packet) => isOf(COMMAND.create)(packet) && packet.readUInt32LE(HEADER_BYTES + 52) > 0,
+);
 /** A valid NEGOTIATE, which comes before a mutated SESSION_SETUP. */
 export const negotiatePacket = /** @type {Buffer} */ (
-  byStage.connection.find((packet) => isSmb2(packet) && packet.length < 120)
+  toConnection.find((packet) => isSmb2(packet) && packet.length < 120)
 );
-
-const ODD_NUMBERS = [
-  0, 1, 2, 7, 8, 63, 64, 65, 255, 256, 0x7fff, 0x8000, 0xffff, 0x1_0000, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff,
-];
-
-/** @type {Readonly<Record<string, (random: Random, packet: Buffer) => Buffer>>} */
-const mutations = {
-  'a bit is flipped': (random, packet) =>
-    change(packet, (copy) => (copy[random.below(copy.length)] ^= 1 << random.below(8))),
-  'a byte is another': (random, packet) =>
-    change(packet, (copy) => (copy[random.below(copy.length)] = random.below(256))),
-  'bytes are random': (random, packet) =>
-    change(packet, (copy) => {
-      const start = random.below(copy.length);
-      for (let at = start; at < Math.min(copy.length, start + 1 + random.below(16)); at++) copy[at] = random.below(256);
-    }),
-  'two bytes are an odd number': (random, packet) =>
-    change(packet, (copy) => writeAt(random, copy, 2, random.oneOf(ODD_NUMBERS) % 0x1_0000)),
-  'four bytes are an odd number': (random, packet) =>
-    change(packet, (copy) => writeAt(random, copy, 4, random.oneOf(ODD_NUMBERS))),
-  'a number is near the length': (random, packet) =>
-    change(packet, (copy) =>
-      writeAt(random, copy, random.oneOf([2, 4]), Math.max(0, copy.length - 4 + random.below(9))),
-    ),
-  'the body has an odd number': (random, packet) =>
-    change(packet, (copy) => {
-      const at = HEADER_BYTES + 2 * random.below(32);
-      if (at + 4 <= copy.length) copy.writeUInt32LE(random.oneOf(ODD_NUMBERS), at);
-    }),
-  'the end is cut off': (random, packet) => packet.subarray(0, random.below(packet.length) + 1),
-  'the end is longer': (random, packet) =>
-    Buffer.concat([packet, Buffer.alloc(1 + random.below(300), random.below(256))]),
-  'a part is missing': (random, packet) => {
-    const [start, count] = [random.below(packet.length), random.below(32)];
-    return Buffer.concat([packet.subarray(0, start), packet.subarray(start + count)]);
-  },
-  'a part comes twice': (random, packet) => {
-    const [start, count] = [random.below(packet.length), random.below(64)];
-    return Buffer.concat([packet.subarray(0, start + count), packet.subarray(start)]);
-  },
-  'the body is of another packet': (random, packet) =>
-    Buffer.concat([packet.subarray(0, HEADER_BYTES), random.oneOf(corpus).packet.subarray(HEADER_BYTES)]),
-  'the command is another': (random, packet) =>
-    change(packet, (copy) => copy.length > 14 && copy.writeUInt16LE(random.below(20), COMMAND_AT)),
-  'another packet follows in a compound': (random, packet) => {
-    const padded = Buffer.concat([packet, Buffer.alloc(-packet.length & 7)]);
-    if (padded.length < HEADER_BYTES) return padded;
-    padded.writeUInt32LE(random.chance(0.9) ? padded.length : random.oneOf(ODD_NUMBERS), NEXT_AT);
-    const next = Buffer.from(random.oneOf(byStage.session));
-    if (random.chance(0.6)) next.writeUInt32LE((next.readUInt32LE(16) | 4) >>> 0, 16);
-    return Buffer.concat([padded, next]);
-  },
-};
-const names = Object.keys(mutations);
+/** Binds to srvsvc: before that its operations are not called. */
+export const bindPacket = /** @type {Buffer} */ (forPipe.find((packet) => packet[HEADER_BYTES + 58] === 11));
+/** More than a compound may have. */
+const COMPOUND_MAX = 70;
 
 /**
  * @param {number} seed
  * @param {number} number
- * @param {Ids} ids
  * @returns {PacketCase}
  */
-export function makePacketCase(seed, number, ids) {
+export function makePacketCase(seed, number) {
   const random = randomOf(Math.imul(seed + 1, 0x9e3779b1) ^ Math.imul(number + 1, 0x85ebca6b));
-  const stage = random.chance(0.8) ? 'session' : random.oneOf(/** @type {const} */ (['connection', 'negotiated']));
-  let packet = Buffer.from(random.oneOf(byStage[stage]));
-  if (stage === 'session') fillIds(random, packet, ids);
+  /** @type {string[]} */
   const how = [];
-  const count = random.chance(0.1) ? 0 : random.chance(0.7) ? 1 : 2 + random.below(3);
-  for (let done = 0; done < count; done++) {
-    const name = random.oneOf(names);
-    packet = Buffer.from(mutations[name]?.(random, packet) ?? packet);
-    how.push(name);
-  }
-  return { stage, packet, prefix: prefixOf(random, packet, how), how };
+  const which = random.below(100);
+  if (which < 3) return { stage: 'connection', how, packet: mutate(random, how, random.oneOf(toConnection)) };
+  if (which < 6) return { stage: 'negotiated', how, packet: mutate(random, how, random.oneOf(toNegotiated)) };
+  if (which < 12) return signIn(random, how);
+  return {
+    stage: 'session',
+    how,
+    makePacket: (ids) => mutate(random, how, fillIds(random, choosePacket(random), ids)),
+    // After the signature and the encryption.
+    damage: (bytes) => (random.chance(0.02) ? mutateBytes(random, how, bytes) : bytes),
+  };
+}
+
+/** @returns {PacketCase} */
+function signIn(/** @type {Random} */ random, /** @type {string[]} */ how) {
+  const changed = random.oneOf(['first token', 'second token', 'proved part', 'both tokens']);
+  how.push(changed);
+  let tokens = 0;
+  return {
+    stage: 'sign-in',
+    how,
+    isWrapped: random.chance(0.6),
+    changeToken: (token) => {
+      tokens++;
+      const isChanged = changed === 'both tokens' || changed === (tokens === 1 ? 'first token' : 'second token');
+      return isChanged ? mutateBytes(random, how, token) : token;
+    },
+    changeProved: (part) => (changed === 'proved part' ? mutateBytes(random, how, part) : part),
+  };
+}
+
+/** Commands are equally frequent; some packets are compounds. */
+function choosePacket(/** @type {Random} */ random) {
+  if (random.chance(0.05)) return Buffer.from(random.oneOf(forPipe));
+  if (random.chance(0.06)) return Buffer.from(random.oneOf(withContexts));
+  const one = () => Buffer.from(random.oneOf(random.chance(0.01) ? endings : random.oneOf(byCommand)));
+  if (random.chance(0.85)) return one();
+  const count = random.chance(0.98) ? 2 + random.below(4) : random.below(COMPOUND_MAX);
+  return compoundOf(Array.from({ length: count + 1 }, one), random.chance(0.6));
+}
+
+function compoundOf(/** @type {readonly Buffer[]} */ packets, /** @type {boolean} */ isRelated) {
+  const messages = packets.flatMap((packet) => messagesOf(packet).map(({ start, end }) => packet.subarray(start, end)));
+  return Buffer.concat(
+    messages.map((message, index) => {
+      const isLast = index === messages.length - 1;
+      const padded = Buffer.concat([message, Buffer.alloc(isLast ? 0 : -message.length & 7)]);
+      padded.writeUInt32LE(isLast ? 0 : padded.length, NEXT_AT);
+      if (isRelated && index > 0) padded.writeUInt32LE((padded.readUInt32LE(FLAGS_AT) | RELATED) >>> 0, FLAGS_AT);
+      return padded;
+    }),
+  );
 }
 
 /** A header's ids are valid before the mutations, so that most packets reach a handler. */
-function fillIds(
-  /** @type {Random} */ random,
-  /** @type {Buffer} */ packet,
-  /** @type {Ids} */ { takeMessageIds, sessionId, treeId, fileIds },
-) {
-  for (let at = 0; at + HEADER_BYTES <= packet.length; ) {
-    packet.writeBigUInt64LE(takeMessageIds(1), at + MESSAGE_ID_AT);
-    packet.writeUInt32LE(treeId, at + TREE_ID_AT);
-    packet.writeBigUInt64LE(sessionId, at + SESSION_ID_AT);
-    // Without a signature, which nobody could make: the session does not require one.
-    packet.writeUInt32LE((packet.readUInt32LE(at + 16) & ~8) >>> 0, at + 16);
-    packet.fill(0, at + 48, at + 64);
-    const fileIdAt = FILE_ID_AT[packet.readUInt16LE(at + COMMAND_AT)];
-    if (fileIdAt !== undefined && at + HEADER_BYTES + fileIdAt + 16 <= packet.length && random.chance(0.9)) {
-      random.oneOf(fileIds).copy(packet, at + HEADER_BYTES + fileIdAt);
-    }
-    const next = packet.readUInt32LE(at + NEXT_AT);
-    if (next === 0) return;
-    at += next;
+export function fillIds(/** @type {Random} */ random, /** @type {Buffer} */ packet, /** @type {Ids} */ ids) {
+  let { nextMessageId } = ids;
+  const isPipe = isForPipe(packet);
+  for (const { start, end, command } of messagesOf(packet)) {
+    const message = packet.subarray(start, end);
+    message.writeBigUInt64LE(nextMessageId, MESSAGE_ID_AT);
+    if (command !== COMMAND.cancel) nextMessageId += BigInt(Math.max(1, message.readUInt16LE(CREDIT_CHARGE_AT)));
+    message.writeUInt32LE(isPipe ? ids.pipeTreeId : ids.treeId, TREE_ID_AT);
+    message.writeBigUInt64LE(ids.sessionId, SESSION_ID_AT);
+    message.writeUInt32LE((message.readUInt32LE(FLAGS_AT) & ~SIGNED) >>> 0, FLAGS_AT);
+    message.fill(0, 48, HEADER_BYTES);
+    const fileIdAt = HEADER_BYTES + (FILE_ID_AT[command] ?? message.length);
+    if (fileIdAt + 16 > message.length) continue;
+    if (isPipe) ids.pipeId.copy(message, fileIdAt);
+    else if (random.chance(0.95)) random.oneOf(ids.fileIds).copy(message, fileIdAt);
   }
+  return packet;
 }
 
-function prefixOf(/** @type {Random} */ random, /** @type {Buffer} */ packet, /** @type {string[]} */ how) {
-  const prefix = Buffer.alloc(4);
-  prefix.writeUIntBE(Math.min(packet.length, 0xff_ffff), 1, 3);
-  if (random.chance(0.01)) {
-    how.push('the length before the packet is another');
-    prefix.writeUIntBE(random.below(0x100_0000), 1, 3);
+function mutate(/** @type {Random} */ random, /** @type {string[]} */ how, /** @type {Buffer} */ packet) {
+  if (random.chance(0.05)) return packet;
+  const others = [fieldMutations, byteMutations, headerMutations];
+  for (let left = random.chance(0.6) ? 1 : 2 + random.below(3); left > 0; left--) {
+    packet = mutateBy(random, how, packet, random.chance(0.8) ? fieldMutations : random.oneOf(others));
   }
-  return prefix;
+  return packet;
 }
 
-function stageOf(/** @type {Buffer} */ packet) {
-  if (!isSmb2(packet)) return 'connection';
-  const command = packet.readUInt16LE(COMMAND_AT);
-  if (command === NEGOTIATE) return 'connection';
-  return command === SESSION_SETUP ? 'negotiated' : 'session';
+function mutateBytes(/** @type {Random} */ random, /** @type {string[]} */ how, /** @type {Buffer} */ bytes) {
+  for (let left = 1 + random.below(3); left > 0; left--) bytes = mutateBy(random, how, bytes, byteMutations);
+  return bytes;
 }
 
-function isSmb2(/** @type {Buffer} */ packet) {
-  return packet.readUInt32LE(0) === 0x424d53fe;
-}
-
-function change(/** @type {Buffer} */ packet, /** @type {(copy: any) => unknown} */ by) {
-  const copy = Buffer.from(packet);
-  if (copy.length > 0) by(copy);
-  return copy;
-}
-
-function writeAt(
+function mutateBy(
   /** @type {Random} */ random,
-  /** @type {Buffer} */ copy,
-  /** @type {number} */ size,
-  /** @type {number} */ value,
+  /** @type {string[]} */ how,
+  /** @type {Buffer} */ bytes,
+  /** @type {import('./mutations.mjs').Mutations} */ mutations,
 ) {
-  if (copy.length < size) return;
-  copy.writeUIntLE(value % 2 ** (8 * size), random.below(copy.length - size + 1), size);
+  const [name, by] = random.oneOf(Object.entries(mutations));
+  how.push(name);
+  return by(random, bytes);
 }

@@ -14,5 +14,6 @@ it('A malformed packet ends at most its own connection', { timeout: 300_000 }, a
   expect(details, output).toEqual([]);
   expect(done).toBe(COUNT);
   // Most reach a command: packets that end the connection prove little.
-  expect(seen.get('answers')).toBeGreaterThan(COUNT / 3);
+  expect(seen.get('STATUS_SUCCESS')).toBeGreaterThan(COUNT / 5);
+  expect(seen.get('ended')).toBeLessThan(COUNT / 4);
 });

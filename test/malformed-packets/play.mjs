@@ -1,155 +1,226 @@
 /**
- * Fuzzer of SMB: sends mutated packets over several connections, before and after sign-in, while another client works. After each packet the
- * server answers an ECHO on that connection or has ended the connection; everything else is a fault.
+ * Fuzzer of SMB: sends mutated packets before, during and after sign-in, in sessions of every dialect, signed and encrypted, while another client
+ * works. The server answers each packet or ends its connection; everything else is a fault.
  */
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { importTypeScript } from '../../scripts/import-typescript.mjs';
-import { makePacketCase, negotiatePacket } from './cases.mjs';
+import { randomOf } from '../support/random.mjs';
+import { bindPacket, fillIds, makePacketCase, negotiatePacket } from './cases.mjs';
+import { COMMAND, CREDIT_CHARGE_AT, MESSAGE_ID_AT, messagesOf } from './message-fields.mjs';
 import { startServer } from './server.mjs';
 
-const CONNECTIONS = 8;
-const TIMEOUT_MILLISECONDS = 10_000;
-/** Connections before sign-in: a refused sign-in is answered late. */
-const UNSIGNED_MAX = 100;
+const TIMEOUT_MILLISECONDS = 20_000;
+/** Connections before sign-in: a refused sign-in is answered late, and the server limits how many an address may have. */
+const LOCAL_ADDRESSES = process.platform === 'linux' ? ['127.0.0.2', '127.0.0.3', '127.0.0.4'] : ['127.0.0.1'];
+const UNSIGNED_PER_ADDRESS = 70;
 const FAULTS_MAX = 10;
 /** Cases after which the share is emptied, and memory is measured. */
-const BATCH = 5_000;
-const GROWTH_BYTES_MAX = 160 * 2 ** 20;
-const ECHO = 13;
+const BATCH = 10_000;
+/** What the first batches may differ from the last. */
+const GROWTH_BYTES_MAX = 64 * 2 ** 20;
+const WARM_BATCHES = 4;
+/** Answers after which a session proves little: its session, tree or opens are gone. */
+const LOST = new Set(['STATUS_USER_SESSION_DELETED', 'STATUS_NETWORK_NAME_DELETED']);
 
-/** @typedef {{ number: number | undefined, what: string, how?: readonly string[], packet?: string }} Found */
+/** @typedef {{ number: number | undefined, what: string, how?: readonly string[], packet?: string | undefined }} Found */
 
 /** @param {{ seed: number, count: number, first?: number, onProgress?: (done: number) => void }} options */
 export async function play({ seed, count, first = 0, onProgress }) {
-  const { SmbClient, ACCESS, SHARE, DISPOSITION, echoBody } = await importTypeScript(
+  const { FuzzSession, kinds, signInChanged, SmbClient, ...constants } = await importTypeScript(
     'test/malformed-packets/session.ts',
   );
   const server = await startServer();
-  const address = { host: '127.0.0.1', ...server };
   /** @type {Found[]} */
   const faults = [];
   /** @type {Map<string, number>} */
   const seen = new Map();
   /** @type {number[]} */
   const memory = [];
-  let next = first;
+  let done = 0;
   /** Each has a file of its own, which mutated packets may delete. */
   let sessions = 0;
-  let isOver = false;
   /** @type {Set<Promise<void>>} */
   const unsigned = new Set();
   const notice = (/** @type {string} */ word) => seen.set(word, (seen.get(word) ?? 0) + 1);
+  const isOver = () => faults.length >= FAULTS_MAX || server.end() !== undefined;
+  const report = (/** @type {number} */ number, /** @type {Partial<Found>} */ found) =>
+    faults.push({ number, what: 'unknown', ...found });
 
-  const openSession = async () => {
-    const client = await SmbClient.connect(address);
-    const shared = { share: SHARE.read | SHARE.write | SHARE.delete };
-    const access = ACCESS.read | ACCESS.write | ACCESS.delete;
-    const file = await client.open(`target-${sessions++}.txt`, { ...shared, access, disposition: DISPOSITION.openIf });
-    const folder = await client.open('', { ...shared, access: ACCESS.read, isDirectory: true });
-    return { client, fileIds: [file, folder].map(bytesOfFileId) };
+  const openSession = async (/** @type {number} */ kind) => {
+    const session = await FuzzSession.open(server, kinds[kind], `target-${sessions++}.txt`);
+    const bind = fillIds(randomOf(1), Buffer.from(bindPacket), session.ids);
+    await sendPacket(session, bind, (bytes) => bytes);
+    return session;
   };
 
-  /** A packet of a session, and an ECHO after it. */
-  const tryInSession = async (/** @type {any} */ session, /** @type {number} */ number) => {
-    const { client, fileIds } = session;
-    const { sessionId, treeId } = client;
-    const ids = {
-      takeMessageIds: (/** @type {number} */ count) => client.takeMessageIds(count),
-      sessionId,
-      treeId,
-      fileIds,
-    };
-    const one = makePacketCase(seed, number, ids);
-    if (one.stage !== 'session') {
-      if (unsigned.size >= UNSIGNED_MAX) await Promise.race(unsigned);
-      const attempt = tryUnsigned(one, number).finally(() => unsigned.delete(attempt));
-      unsigned.add(attempt);
-      return { one, isAlive: true };
+  /** Returns the statuses of the answer; empty: the server has ended the connection; undefined: it has done neither. */
+  const sendPacket = async (
+    /** @type {any} */ session,
+    /** @type {Buffer} */ packet,
+    /** @type {(bytes: Buffer) => Buffer} */ damage,
+  ) => {
+    const { connection } = session;
+    const messages = messagesOf(packet);
+    // The ids of the packet itself, which a mutation may have changed.
+    let answeredId;
+    for (const { start, command } of messages) {
+      const [messageId, charge] = [
+        packet.readBigUInt64LE(start + MESSAGE_ID_AT),
+        packet.readUInt16LE(start + CREDIT_CHARGE_AT),
+      ];
+      if (command === COMMAND.cancel) continue;
+      answeredId ??= messageId;
+      if (messageId === connection.nextMessageId) connection.nextMessageId += BigInt(Math.max(1, charge));
     }
-    client.socket.write(Buffer.concat([one.prefix, one.packet]));
-    if (one.prefix.readUIntBE(1, 3) !== one.packet.length) {
-      client.end();
-      return { one, isAlive: false };
-    }
-    const outcome = await withTimeout(
-      client.request(ECHO, echoBody, {}).then(
-        () => 'answers',
-        (/** @type {Error} */ error) => (client.socket.destroyed ? 'ended' : `ECHO: ${error.message}`),
-      ),
+    session.send(damage(session.protect(packet)));
+    return withTimeout(
+      answeredId === undefined
+        ? connection.echo().then(
+            (/** @type {any} */ answer) => [answer.status],
+            () => [],
+          )
+        : answerOf(connection, answeredId),
     );
-    notice(outcome);
-    return {
-      one,
-      isAlive: outcome === 'answers',
-      fault: outcome === 'late' ? 'neither an answer nor an end' : undefined,
-    };
   };
 
-  /** A packet before sign-in: the server ends the connection, at latest when the client does. */
-  const tryUnsigned = async (/** @type {import('./cases.mjs').PacketCase} */ one, /** @type {number} */ number) => {
-    const socket = connect(server.port, '127.0.0.1');
-    socket.on('error', () => {}).resume();
-    const closed = once(socket, 'close').then(() => 'ended');
-    if (one.stage === 'negotiated') socket.write(Buffer.concat([lengthPrefix(negotiatePacket), negotiatePacket]));
-    socket.end(Buffer.concat([one.prefix, one.packet]));
-    const outcome = await withTimeout(closed);
-    socket.destroy();
-    notice(`before sign-in: ${outcome}`);
-    if (outcome !== 'late') return;
-    const what = 'the connection stays open although the client has ended it';
-    faults.push({ number, what, how: one.how, packet: one.packet.toString('hex') });
-  };
-
-  const worker = async (/** @type {number} */ to) => {
-    let session = await openSession();
-    while (next < to && faults.length < FAULTS_MAX && !server.end()) {
-      const number = next++;
-      try {
-        const { one, isAlive, fault } = await tryInSession(session, number);
-        if (fault) faults.push({ number, what: fault, how: one.how, packet: one.packet.toString('hex') });
-        if (isAlive) continue;
-      } catch (error) {
-        faults.push({ number, what: String(error) });
-      }
-      session.client.end();
-      if (!server.end()) session = await openSession();
+  /** A packet of a session. @returns {Promise<'goes on' | 'reopen' | 'lost'>} */
+  const tryInSession = async (
+    /** @type {any} */ session,
+    /** @type {Extract<import('./cases.mjs').PacketCase, { stage: 'session' }>} */ one,
+    /** @type {number} */ number,
+  ) => {
+    const packet = one.makePacket(session.ids);
+    const hex = packet.toString('hex');
+    const statuses = await sendPacket(session, packet, one.damage);
+    if (statuses === undefined) {
+      report(number, { what: 'neither an answer nor an end', how: one.how, packet: hex });
+      return 'lost';
     }
-    session.client.end();
+    if (statuses.length === 0) {
+      notice('ended');
+      return 'lost';
+    }
+    for (const status of statuses) notice(status);
+    if (statuses.includes('STATUS_INTERNAL_ERROR'))
+      report(number, { what: 'an internal error', how: one.how, packet: hex });
+    if (statuses.some((/** @type {string} */ status) => LOST.has(status))) return 'lost';
+    return statuses.includes('STATUS_FILE_CLOSED') ? 'reopen' : 'goes on';
   };
 
+  /** Something before sign-in: the server ends the connection, at latest when the client does. */
+  const tryUnsigned = async (
+    /** @type {Exclude<import('./cases.mjs').PacketCase, { stage: 'session' }>} */ one,
+    /** @type {number} */ number,
+  ) => {
+    const localAddress = LOCAL_ADDRESSES[number % LOCAL_ADDRESSES.length];
+    const outcome = await withTimeout(
+      one.stage === 'sign-in'
+        ? signInChanged(server, kinds[number % kinds.length], { ...one, localAddress }).then(
+            (/** @type {string | undefined} */ status) => status ?? 'ended',
+          )
+        : sendAlone(one, server.port, localAddress),
+    );
+    if (outcome) notice(`${one.stage}: ${outcome}`);
+    else {
+      const packet = one.stage === 'sign-in' ? undefined : one.packet.toString('hex');
+      report(number, { what: 'neither an answer nor an end before sign-in', how: one.how, packet });
+    }
+    if (outcome?.includes('INTERNAL_ERROR')) report(number, { what: 'an internal error before sign-in', how: one.how });
+  };
+
+  const startUnsigned = async (/** @type {any} */ one, /** @type {number} */ number) => {
+    if (unsigned.size >= UNSIGNED_PER_ADDRESS * LOCAL_ADDRESSES.length) await Promise.race(unsigned);
+    const attempt = tryUnsigned(one, number)
+      .catch((error) => report(number, { what: String(error), how: one.how }))
+      .then(() => void unsigned.delete(attempt));
+    unsigned.add(attempt);
+  };
+
+  /** Those of the cases whose numbers mean this kind of session. */
+  const worker = async (/** @type {number} */ kind, /** @type {number} */ from, /** @type {number} */ to) => {
+    let session = await openSession(kind);
+    for (let number = from; number < to && !isOver(); number++) {
+      if (number % kinds.length !== kind) continue;
+      const one = makePacketCase(seed, number);
+      done++;
+      if (one.stage !== 'session') {
+        await startUnsigned(one, number);
+        continue;
+      }
+      let outcome = await tryInSession(session, one, number);
+      if (outcome === 'reopen')
+        outcome = await session.openFiles().then(
+          () => 'goes on',
+          () => 'lost',
+        );
+      if (outcome !== 'lost') continue;
+      session.connection.close();
+      if (!isOver()) session = await openSession(kind);
+    }
+    session.connection.close();
+  };
+
+  let isThrough = false;
   try {
     await server.prepare();
     const undisturbed = watch(
-      { ...address, share: server.watchedShare },
+      { host: '127.0.0.1', ...server, share: server.watchedShare },
       SmbClient,
-      { ACCESS, SHARE, DISPOSITION },
-      () => isOver,
+      constants,
+      () => isThrough,
     );
-    while (next < first + count && faults.length < FAULTS_MAX && !server.end()) {
-      const to = Math.min(next + BATCH, first + count);
-      await Promise.all(Array.from({ length: CONNECTIONS }, () => worker(to)));
+    undisturbed.catch(() => undefined);
+    for (let from = first; from < first + count && !isOver(); from += BATCH) {
+      const to = Math.min(from + BATCH, first + count);
+      await Promise.all(
+        kinds.map((/** @type {unknown} */ _kind, /** @type {number} */ kind) => worker(kind, from, to)),
+      );
       await Promise.all(unsigned);
       await server.prepare();
       memory.push(await server.memoryBytes());
-      onProgress?.(next - first);
+      onProgress?.(done);
     }
-    isOver = true;
+    isThrough = true;
     notice(`opens of another client: ${await undisturbed}`);
-    const early = Math.max(...memory.slice(0, 3));
+    const early = Math.max(...memory.slice(0, WARM_BATCHES));
     const late = memory.at(-1) ?? 0;
     if (late > early + GROWTH_BYTES_MAX)
       faults.push({ number: undefined, what: `memory grew from ${early} to ${late} bytes` });
   } catch (error) {
     faults.push({ number: undefined, what: error instanceof Error ? (error.stack ?? error.message) : String(error) });
   }
-  isOver = true;
+  isThrough = true;
   if (server.end()) faults.push({ number: undefined, what: `the server ended: ${JSON.stringify(server.end())}` });
   if (/internal error|\bat .*\.js:\d+/.test(server.output()))
     faults.push({ number: undefined, what: 'the log has a bug' });
   await server.stop();
-  return { faults, done: Math.min(next - first, count), seen, memory, output: server.output() };
+  return { faults, done, seen, memory, output: server.output() };
+}
+
+/** Statuses of the answer with this id; empty: the server has ended the connection. */
+async function answerOf(/** @type {any} */ connection, /** @type {bigint} */ messageId) {
+  for (;;) {
+    const answers = await connection.receive();
+    if (!answers) return [];
+    const isPending = answers.every((/** @type {any} */ answer) => answer.status === 'STATUS_PENDING');
+    const isIt = answers.some((/** @type {any} */ answer) => answer.header.messageId === messageId);
+    if (isIt && !isPending) return answers.map((/** @type {any} */ answer) => answer.status);
+  }
+}
+
+async function sendAlone(
+  /** @type {{ stage: string, packet: Buffer }} */ { stage, packet },
+  /** @type {number} */ port,
+  /** @type {string | undefined} */ localAddress,
+) {
+  const socket = connect({ port, host: '127.0.0.1', ...(localAddress && { localAddress }) });
+  socket.on('error', () => {}).resume();
+  const closed = once(socket, 'close').then(() => 'ended');
+  if (stage === 'negotiated') socket.write(framed(negotiatePacket));
+  socket.end(framed(packet));
+  return closed;
 }
 
 /** Another client, which opens and closes a file of its own all the time, and must succeed. Returns how often it did. */
@@ -170,30 +241,22 @@ async function watch(address, SmbClient, { ACCESS, SHARE, DISPOSITION }, isOver)
   return times;
 }
 
-/** @param {{ persistent: bigint, volatile: bigint }} fileId */
-function bytesOfFileId({ persistent, volatile: other }) {
-  const bytes = Buffer.alloc(16);
-  bytes.writeBigUInt64LE(persistent, 0);
-  bytes.writeBigUInt64LE(other, 8);
-  return bytes;
-}
-
 /** @param {Buffer} packet */
-function lengthPrefix(packet) {
+function framed(packet) {
   const prefix = Buffer.alloc(4);
   prefix.writeUIntBE(packet.length, 1, 3);
-  return prefix;
+  return Buffer.concat([prefix, packet]);
 }
 
-/** @param {Promise<string>} outcome */
+/** Undefined after the time. @template T @param {Promise<T>} outcome @returns {Promise<T | undefined>} */
 async function withTimeout(outcome) {
   /** @type {NodeJS.Timeout | undefined} */
   let timer;
   const late = new Promise((resolve) => {
-    timer = setTimeout(() => resolve('late'), TIMEOUT_MILLISECONDS);
+    timer = setTimeout(() => resolve(undefined), TIMEOUT_MILLISECONDS);
   });
   try {
-    return /** @type {string} */ (await Promise.race([outcome, late]));
+    return /** @type {T | undefined} */ (await Promise.race([outcome, late]));
   } finally {
     clearTimeout(timer);
   }

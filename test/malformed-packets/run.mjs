@@ -19,7 +19,8 @@ const { faults, done, seen, memory, output } = await play({
 });
 const mebibytes = memory.map((bytes) => Math.round(bytes / 2 ** 20));
 console.log(`${done} packets; memory at most ${Math.max(...mebibytes)} MiB, at the end ${mebibytes.at(-1)} MiB`);
-console.log([...seen].map(([word, times]) => `${times} ${word}`).join(', '));
+const byTimes = [...seen].sort(([, one], [, other]) => other - one);
+console.log(byTimes.map(([word, times]) => `${times} ${word}`).join(', '));
 for (const { number, what, how, packet } of faults) {
   console.log(`\nfault: ${what}`);
   if (number !== undefined)
