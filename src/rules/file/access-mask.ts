@@ -33,7 +33,8 @@ export const GENERIC: readonly (readonly [generic: number, specific: number])[] 
 ];
 
 /**
- * The rights that an open with this mask has.
+ * The rights that an open with this mask has. ACCESS_SYSTEM_SECURITY, by which the list for audits is read and set, is a privilege, not a permission
+ * on the file: the key of an account has it, and it is granted to who asks for it by its own name.
  * @param maximum what the caller may have at most, which MAXIMUM_ALLOWED asks for
  * @returns undefined: the mask asks for nothing, or for more
  */
@@ -41,7 +42,7 @@ export function grantRights(mask: number, maximum: number = ALL_RIGHTS): number 
   if (mask === 0 || mask & RESERVED) return undefined;
   const asked = withoutGeneric(mask);
   const specific = asked & ~MAXIMUM_ALLOWED;
-  if (specific & ~maximum) return undefined;
+  if (specific & ~(maximum | RIGHTS.systemSecurity)) return undefined;
   return (asked & MAXIMUM_ALLOWED ? specific | maximum : specific) >>> 0;
 }
 

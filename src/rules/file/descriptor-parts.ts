@@ -18,10 +18,17 @@ export function selectParts(descriptor: SecurityDescriptor, parts: number): Secu
   };
 }
 
-/** The rights that a handle needs for a change of these parts. A list for audits needs no more than the other one: no audit is made. */
+/** The rights that a handle needs to read these parts: MS-FSA 2.1.5.14. */
+export function rightsToRead(parts: number): number {
+  const audits = parts & PARTS.sacl ? RIGHTS.systemSecurity : 0;
+  return audits | (parts & ~PARTS.sacl ? RIGHTS.readControl : 0);
+}
+
+/** The rights that a handle needs to change these parts: MS-FSA 2.1.5.17. */
 export function rightsToSet(parts: number): number {
   const owners = parts & (PARTS.owner | PARTS.group) ? RIGHTS.writeOwner : 0;
-  return owners | (parts & (PARTS.dacl | PARTS.sacl) ? RIGHTS.writeDac : 0);
+  const audits = parts & PARTS.sacl ? RIGHTS.systemSecurity : 0;
+  return owners | audits | (parts & PARTS.dacl ? RIGHTS.writeDac : 0);
 }
 
 /** Whether the descriptor has the owner and the group that are to be set; a list that it does not have is no list. */

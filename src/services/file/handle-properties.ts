@@ -2,7 +2,7 @@
 import type { Snapshot, Transaction } from '../../partition/partition.ts';
 import { RIGHTS } from '../../rules/file/access-mask.ts';
 import { SPARSE } from '../../rules/file/attributes.ts';
-import { isFragment, mergeParts, rightsToSet, selectParts } from '../../rules/file/descriptor-parts.ts';
+import { isFragment, mergeParts, rightsToRead, rightsToSet, selectParts } from '../../rules/file/descriptor-parts.ts';
 import { decodeDescriptor, encodeDescriptor } from '../../rules/file/security-descriptor.ts';
 import { SYSTEM } from '../../rules/file/sid.ts';
 import type { Storage } from '../common/storage.ts';
@@ -86,7 +86,8 @@ export async function setSparse(storage: Storage, handle: Handle, isSparse: bool
 export async function getHandlePermission(storage: Storage, handle: Handle, parts: number): Promise<Buffer> {
   return storage.partition.read(async (at) => {
     const { share, node, open } = await requireOpened(at, storage, handle);
-    if (parts !== 0 && !(open.rights & RIGHTS.readControl)) throw fail('AccessDenied');
+    const needed = rightsToRead(parts);
+    if ((open.rights & needed) !== needed) throw fail('AccessDenied');
     const descriptor = decodeDescriptor(await readPermission(at, share, node.permission))!;
     return encodeDescriptor(selectParts(descriptor, parts))!;
   });
