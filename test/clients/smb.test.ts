@@ -1,10 +1,10 @@
-/** Clients of SMB that others wrote, as Debian packages them: smbclient in all dialects, ciphers and signers, impacket, nmap. */
+/** Clients of SMB that others wrote, as Debian packages them: smbclient in all dialects, ciphers and signers, impacket, Samba's Python library, nmap. */
 import { createHash, randomBytes } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { debianPython, noImpacket, noNmap, noSmbclient } from '../support/installed-tools.ts';
+import { debianPython, noImpacket, noNmap, noSambaLibrary, noSmbclient } from '../support/installed-tools.ts';
 import { runClient } from '../support/run-client.ts';
 import { account, accountKey, serverFor } from '../support/test-server.ts';
 
@@ -67,9 +67,9 @@ describe.skipIf(noSmbclient)(`smbclient${noSmbclient ? ` (${noSmbclient})` : ''}
     expect(await share.getDirectoryClient('d').exists()).toBe(false);
   });
 
-  it('copies a tree of 200 files up and down', async () => {
+  it('copies a tree of 1,000 files up and down, and counts its bytes', async () => {
     const share = await running.newShare();
-    const names = Array.from({ length: 200 }, (_, number) => join(`tree${number % 5}`, `file ${number}.txt`));
+    const names = Array.from({ length: 1_000 }, (_, number) => join(`tree${number % 5}`, `file ${number}.txt`));
     for (let number = 0; number < 5; number++) mkdirSync(join(folder, 'up-tree', `tree${number}`), { recursive: true });
     mkdirSync(join(folder, 'down-tree'));
     for (const name of names) writeFileSync(join(folder, 'up-tree', name), `content of ${name}`);
@@ -78,7 +78,11 @@ describe.skipIf(noSmbclient)(`smbclient${noSmbclient ? ` (${noSmbclient})` : ''}
     for (const name of names) {
       expect(readFileSync(join(folder, 'down-tree', name), 'utf8')).toBe(`content of ${name}`);
     }
-  });
+    const bytes = names.reduce((sum, name) => sum + `content of ${name}`.length, 0);
+    expect(await smbclient(share.name, 'recurse; du *')).toContain(`Total number of bytes: ${bytes}`);
+    expect(await smbclient(share.name, 'recurse; ls *')).toMatch(/file 999\.txt/);
+    expect(await smbclient(share.name, 'deltree tree*; ls')).not.toMatch(/NT_STATUS|tree/);
+  }, 120_000);
 
   it('lists the shares of the account', async () => {
     const share = await running.newShare();
@@ -108,6 +112,14 @@ describe.skipIf(noImpacket)(`impacket${noImpacket ? ` (${noImpacket})` : ''}`, (
     const script = join(import.meta.dirname, '..', 'malformed-packets', 'impacket-session.py');
     const { stderr } = await runClient(debianPython, [script, port(), account, accountKey, share.name]);
     expect(stderr).toBe('');
+  });
+});
+
+describe.skipIf(noSambaLibrary)(`Samba's Python library${noSambaLibrary ? ` (${noSambaLibrary})` : ''}`, () => {
+  it('creates, lists, renames and deletes, and reads and sets permissions', async () => {
+    const program = join(import.meta.dirname, 'samba-library.mjs');
+    const { stdout } = await runClient('unshare', ['--net', process.execPath, program]);
+    expect(stdout).toContain('all is as it should be');
   });
 });
 

@@ -30,6 +30,13 @@ export const noImpacket = answers(debianPython, '-c', 'import impacket')
   ? undefined
   : 'impacket is not installed from Debian (python3-impacket)';
 
+/** Its programs connect to port 445 alone: they need a network of their own. */
+export const noSambaLibrary = !answers(debianPython, '-c', 'import samba')
+  ? 'the Python library of Samba is not installed from Debian (python3-samba)'
+  : !answers('unshare', '--net', 'ip', 'link', 'set', 'lo', 'up')
+    ? 'a network namespace takes root on Linux'
+    : undefined;
+
 export const noNmap = answers('nmap', '--version') ? undefined : 'nmap is not installed';
 
 function answers(command: string, ...words: string[]): boolean {
