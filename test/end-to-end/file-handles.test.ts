@@ -2,13 +2,22 @@ import { FileSASPermissions } from '@azure/storage-file-share';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { fileOperations } from '../../src/rest/file/operations.ts';
 import { READ_ONLY } from '../../src/rules/file/attributes.ts';
-import { ALL, DELETE, judgeOperation, READ, type SmbAccess, WRITE } from '../../src/rules/file/share-mode.ts';
+import {
+  ALL,
+  DELETE,
+  formatSmbAccess,
+  judgeOperation,
+  READ,
+  type SmbAccess,
+  WRITE,
+} from '../../src/rules/file/share-mode.ts';
 import { createDirectory } from '../../src/services/file/directories.ts';
 import { createFile } from '../../src/services/file/files.ts';
 import { closeHandle, setDeletePending } from '../../src/services/file/handles.ts';
 import { type AskedOpen, type HandleServer, openAs, startHandleServer } from '../support/handle-server.ts';
 import { refusal } from '../support/test-server.ts';
 import {
+  COUNTS_AS,
   LEASED_BESIDE,
   OPENED_BESIDE_LEASE,
   READ_ONLY_REFUSES,
@@ -78,7 +87,7 @@ const onFiles: Readonly<Record<string, AskedRequest>> = {
 };
 const ROOT_LIST = `?restype=directory&comp=list`;
 
-/** The code of the refusal, or nothing. */
+/** The status and the code of the refusal, or nothing. */
 async function run(operation: string, path: string): Promise<string> {
   if (operation === 'List Directories and Files') return ask('GET', ROOT_LIST);
   if (operation === 'Rename File') {
@@ -91,7 +100,32 @@ async function run(operation: string, path: string): Promise<string> {
 
 async function ask(method: string, target: string, sent: Sent = {}): Promise<string> {
   const { status, code } = await server.send(method, `/${SHARE}${target}`, sent);
-  return status < 300 ? '' : (code ?? String(status));
+  return status < 300 ? '' : `${status} ${code}`;
+}
+
+const VIOLATION = '409 SharingViolation';
+const PENDING = '409 SMBDeletePending';
+
+/** A table of Microsoft beside what the server answers: printed, and without a cell that differs. */
+class Cells {
+  readonly #title: string;
+  readonly #lines: string[] = [];
+  readonly #wrong: string[] = [];
+
+  constructor(title: string) {
+    this.#title = title;
+  }
+
+  add(cell: string, expected: string, seen: string): void {
+    const line = `${cell}: ${expected || 'proceeds'} / ${seen || 'proceeds'}`;
+    this.#lines.push(line);
+    if (seen !== expected) this.#wrong.push(line);
+  }
+
+  verify(): void {
+    console.log(`${this.#title}: expected / seen\n${this.#lines.join('\n')}`);
+    expect(this.#wrong).toEqual([]);
+  }
 }
 
 const name = (bits: number): ShareMode =>
@@ -118,23 +152,24 @@ describe('The access that an operation counts as', () => {
     for (const row of rows) expect([row.name, row.smbAccess !== undefined]).toEqual([row.name, isOnNode(row)]);
   });
 
+  it('is the one of the table of Microsoft', () => {
+    const cells = new Cells('operation');
+    for (const [operation, expected] of Object.entries(COUNTS_AS))
+      cells.add(operation, expected, formatSmbAccess(columnOf(operation)));
+    cells.verify();
+    expect(Object.keys(COUNTS_AS)).toEqual(Object.keys(SHARING_VIOLATIONS));
+  });
+
   it('refuses it as the tables of Microsoft say, share mode by share mode', async () => {
-    const lines: string[] = [];
-    const wrong: string[] = [];
-    for (const [operation, refusing] of Object.entries(SHARING_VIOLATIONS)) {
-      const cells = [];
+    const cells = new Cells('operation beside an open with Read and a share mode');
+    for (const [operation, refusing] of Object.entries(SHARING_VIOLATIONS))
       for (const shareMode of BITS) {
         const path = await newFile();
         await open(path, { access: READ, shareMode });
-        const seen = await run(operation, path);
-        const expected = refusing.includes(name(shareMode)) ? 'SharingViolation' : '';
-        cells.push(`${name(shareMode)} ${expected || 'proceeds'}/${seen || 'proceeds'}`);
-        if (seen !== expected) wrong.push(`${operation} beside ${name(shareMode)}: ${seen || 'proceeds'}`);
+        const expected = refusing.includes(name(shareMode)) ? VIOLATION : '';
+        cells.add(`${operation} beside ${name(shareMode)}`, expected, await run(operation, path));
       }
-      lines.push(`${operation} (${columnOf(operation)}): ${cells.join(', ')}`);
-    }
-    console.log(`operation (column): share mode expected/seen\n${lines.join('\n')}`);
-    expect(wrong).toEqual([]);
+    cells.verify();
   }, 120_000);
 
   it('is the one that the services check, whatever access and share mode are open', async () => {
@@ -146,7 +181,8 @@ describe('The access that an operation counts as', () => {
           const { handle } = await open(path, { access, shareMode });
           const verdict = judgeOperation(columnOf(operation), [{ access, share: shareMode }]);
           const seen = await run(operation, path);
-          if ((seen || 'proceed') !== verdict) wrong.push(`${operation} beside ${access}/${shareMode}: ${seen}`);
+          if (seen !== (verdict === 'proceed' ? '' : `409 ${verdict}`))
+            wrong.push(`${operation} beside ${access}/${shareMode}: ${seen}`);
           await closeHandle(server.storage, handle);
         }
     expect(wrong).toEqual([]);
@@ -178,8 +214,8 @@ describe('The access that an operation counts as', () => {
         headers: { 'x-ms-file-rename-source': `${server.url}/${SHARE}/${path}` },
       });
     for (const shareMode of BITS) {
-      expect(await ask('DELETE', `/${await directory(shareMode)}?restype=directory`)).toBe('SharingViolation');
-      expect(await rename(await directory(shareMode))).toBe(shareMode & DELETE ? '' : 'SharingViolation');
+      expect(await ask('DELETE', `/${await directory(shareMode)}?restype=directory`)).toBe(VIOLATION);
+      expect(await rename(await directory(shareMode))).toBe(shareMode & DELETE ? '' : VIOLATION);
       const path = await directory(shareMode);
       for (const query of ['', '&comp=metadata', '&comp=list'])
         expect(await ask('GET', `/${path}?restype=directory${query}`)).toBe('');
@@ -196,7 +232,7 @@ describe('Lease File', () => {
       await open(path, { access });
       expect([name(access), await run('Lease File', path)]).toEqual([
         name(access),
-        LEASED_BESIDE.includes(name(access)) ? '' : 'SharingViolation',
+        LEASED_BESIDE.includes(name(access)) ? '' : VIOLATION,
       ]);
     }
   });
@@ -234,25 +270,22 @@ describe('A file that SMB has marked for deletion', () => {
   };
 
   it('answers every operation with SMBDeletePending, and is not listed, until the last handle is closed', async () => {
-    const lines: string[] = [];
+    const cells = new Cells('operation on a file that is marked for deletion');
     const path = await newFile();
     const { handle } = await open(path, { access: DELETE });
     const other = await open(path, { access: 0, shareMode: 0 });
     await setDeletePending(server.storage, handle, true);
     for (const closed of [undefined, handle]) {
       if (closed) await closeHandle(server.storage, closed);
-      for (const operation of [...Object.keys(onFiles), 'Rename File']) {
-        const seen = await run(operation, path);
-        lines.push(`${operation}: SMBDeletePending/${seen}`);
-        // The answer to HEAD has the code in a header.
-        expect([operation, seen]).toEqual([operation, 'SMBDeletePending']);
-      }
-      expect(await listed(path)).toBe(false);
+      // The answer to HEAD has the code in a header.
+      for (const operation of [...Object.keys(onFiles), 'Rename File'])
+        cells.add(`${operation}, ${closed ? 'one handle of two' : 'two handles'}`, PENDING, await run(operation, path));
+      cells.add('List Directories and Files', 'not listed', (await listed(path)) ? 'listed' : 'not listed');
     }
-    console.log(`operation: expected/seen\n${lines.join('\n')}`);
+    cells.verify();
     await closeHandle(server.storage, other.handle);
     for (const operation of ['Get File', 'Get File Properties', 'Delete File'])
-      expect(await run(operation, path)).toBe('ResourceNotFound');
+      expect(await run(operation, path)).toBe('404 ResourceNotFound');
     expect(await run('Create File', path)).toBe('');
   });
 
@@ -300,14 +333,13 @@ describe('A file that SMB has marked for deletion', () => {
 });
 
 it('A read-only file refuses what changes it with 409 ReadOnlyAttribute', async () => {
-  for (const operation of ['Get File', 'Get File Properties', ...READ_ONLY_REFUSES]) {
+  const cells = new Cells('operation on a read-only file');
+  for (const operation of Object.keys(SHARING_VIOLATIONS)) {
     const path = await newFile(undefined, READ_ONLY);
-    const expected = READ_ONLY_REFUSES.includes(operation) ? 'ReadOnlyAttribute' : '';
-    expect([operation, await run(operation, path)]).toEqual([operation, expected]);
-    const [method, query, sent] = onFiles[operation]!;
-    const { status } = await server.send(method, `/${SHARE}/${path}${query}`, sent?.() ?? {});
-    expect(status).toBe(expected ? 409 : 200);
+    const expected = READ_ONLY_REFUSES.includes(operation) ? '409 ReadOnlyAttribute' : '';
+    cells.add(operation, expected, await run(operation, path));
   }
+  cells.verify();
 });
 
 describe('List Handles and Force Close Handles', () => {

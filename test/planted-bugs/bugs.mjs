@@ -573,6 +573,13 @@ export const plantedBugs = [
     tests: ['test/services/range-maps.test.ts', '-t', 'whenever their process is killed'],
   },
   {
+    name: 'what is cleared once more counts as changed',
+    file: 'src/content/ranges/map-page.ts',
+    find: '(each.source ? { from: each.from, to: each.to, born: zeros, at: 0 } : each)',
+    replace: '({ from: each.from, to: each.to, born: zeros, at: 0 })',
+    tests: ['test/services/range-maps.test.ts', '-t', 'changes nothing where nothing is'],
+  },
+  {
     name: 'a page that snapshots before and after a truncation see is not split',
     file: 'src/content/ranges/pages.ts',
     find: 'if (await isHeld(this.tx, this.account, this.map, page.born, each.gen))',

@@ -27,6 +27,7 @@ export class ModelContent {
     this.#change(from, from + count, seed);
   }
 
+  /** Where nothing is, nothing changes. */
   clear(from: number, to: number): void {
     this.#change(from, to, 0);
   }
@@ -46,7 +47,9 @@ export class ModelContent {
 
   #change(from: number, to: number, seed: number): void {
     const { gen } = this;
-    this.units = this.units.map((unit, i) => (i < from || i >= to ? unit : { seed, born: gen }));
+    this.units = this.units.map((unit, i) =>
+      i < from || i >= to || (seed === 0 && unit.seed === 0) ? unit : { seed, born: gen },
+    );
   }
 }
 
@@ -79,36 +82,14 @@ export function expectedRanges({ units }: ModelState): ByteRange[] {
   return join(units.map(({ seed }) => seed !== 0));
 }
 
-/**
- * What is wrong with a comparison. Bytes that were cleared must be named if the older generation showed some; they may be named if they were
- * cleared at all.
- */
-export function faultsOfComparison(
-  ranges: readonly (ByteRange & { readonly isWritten: boolean })[],
-  older: ModelState,
-  since: number,
-  newer: ModelState,
-): string[] {
-  const faults: string[] = [];
-  const found: (boolean | undefined)[] = newer.units.map(() => undefined);
-  for (const { from, to, isWritten } of ranges) {
-    // Zeros that nobody can compare are dropped page by page.
-    if (isWritten && (from % UNIT !== 0 || to % UNIT !== 0)) faults.push(`a part of a unit: ${from}-${to}`);
-    for (let i = Math.ceil(from / UNIT); i < Math.floor(to / UNIT); i++) {
-      if (found[i] !== undefined) faults.push(`unit ${i} twice`);
-      found[i] = isWritten;
-    }
-  }
-  for (const [i, { seed, born }] of newer.units.entries()) {
-    const isChanged = born > since;
-    if (seed !== 0 && found[i] !== (isChanged ? true : undefined)) faults.push(`unit ${i}: ${found[i]} for written`);
-    if (seed !== 0) continue;
-    if (found[i] === true) faults.push(`unit ${i} is cleared`);
-    if (found[i] === undefined && isChanged && older.units[i]!.seed !== 0)
-      faults.push(`unit ${i}: its clear is missing`);
-    if (found[i] === false && !isChanged) faults.push(`unit ${i} was not cleared`);
-  }
-  return faults;
+/** What was written after this generation, and what was cleared and is not written again. */
+export function expectedChanges({ units }: ModelState, since: number): (ByteRange & { readonly isWritten: boolean })[] {
+  const changed = (isWritten: boolean) =>
+    join(units.map(({ seed, born }) => born > since && (seed !== 0) === isWritten)).map((range) => ({
+      ...range,
+      isWritten,
+    }));
+  return [...changed(true), ...changed(false)].sort((one, other) => one.from - other.from);
 }
 
 function join(flags: readonly boolean[]): ByteRange[] {

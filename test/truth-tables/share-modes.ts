@@ -9,6 +9,26 @@
 /** READ, WRITE and DELETE of a share mode. */
 export type ShareMode = 'None' | 'R' | 'W' | 'D' | 'RW' | 'RD' | 'WD' | 'RWD';
 
+/** The access that an operation counts as; beside a Delete of Delete File no handle may be open at all. */
+// biome-ignore format: a table
+export const COUNTS_AS: Readonly<Record<string, string>> = {
+  'List Directories and Files': 'none',
+  'Get File Properties':        'none',
+  'Get File Metadata':          'none',
+  'Get File':                   'Read',
+  'List Ranges':                'Read',
+  'Put Range':                  'Write',
+  'Put Range (clear)':          'Write',
+  'Put Range From URL':         'Write',
+  'Set File Properties':        'Write',
+  'Set File Metadata':          'Write',
+  'Create File':                'Write, Delete',
+  'Copy File':                  'Write, Delete',
+  'Rename File':                'Delete',
+  'Delete File':                'Delete, and no open handle',
+  'Lease File':                 'Write, Delete, sharing Read',
+};
+
 /** The operations that a handle with Read access and this share mode refuses with 409 SharingViolation. */
 // biome-ignore format: a table
 export const SHARING_VIOLATIONS: Readonly<Record<string, readonly ShareMode[]>> = {
@@ -34,10 +54,16 @@ export const LEASED_BESIDE: readonly string[] = ['None', 'R'];
 /** Accesses with which SMB opens a file that is leased. */
 export const OPENED_BESIDE_LEASE: readonly string[] = ['None', 'R'];
 
-/** Operations that a read-only file refuses. */
+/**
+ * Operations that a read-only file refuses. Microsoft's page names the first four; a part of Put Range is Put Range, and a copy creates its
+ * destination.
+ */
 export const READ_ONLY_REFUSES: readonly string[] = [
   'Create File',
   'Set File Properties',
   'Set File Metadata',
   'Put Range',
+  'Put Range (clear)',
+  'Put Range From URL',
+  'Copy File',
 ];

@@ -93,7 +93,10 @@ export function joinableBefore(
   return { ...before, source };
 }
 
-/** The segments with zeros of this generation where something was from `from` to before `to`; `zeros` undefined: with nothing there. */
+/**
+ * The segments with zeros of this generation where bytes were from `from` to before `to`; `zeros` undefined: with nothing there. What is zeros
+ * already does not change, and keeps its generation.
+ */
 export function cutSegments(
   segments: readonly MapSegment[],
   from: number,
@@ -101,7 +104,9 @@ export function cutSegments(
   zeros: number | undefined,
 ): MapSegment[] {
   return replacePart(segments, from, to, (cut) =>
-    zeros === undefined ? [] : cut.map((each) => ({ from: each.from, to: each.to, born: zeros, at: 0 })),
+    zeros === undefined
+      ? []
+      : cut.map((each) => (each.source ? { from: each.from, to: each.to, born: zeros, at: 0 } : each)),
   );
 }
 

@@ -5,7 +5,14 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Killed } from '../../../test/support/killable-partition.ts';
 import { missing, startCluster } from '../../../test/support/postgres-cluster.ts';
-import { comparable, openShareWorld, type Picture, type ShareWorld } from '../../../test/support/share-world.ts';
+import { type SectorChange, SectorHistory } from '../../../test/support/sector-history.ts';
+import {
+  comparable,
+  openShareWorld,
+  type Picture,
+  type Pictured,
+  type ShareWorld,
+} from '../../../test/support/share-world.ts';
 import { openLmdb } from '../../partition/lmdb/engine.ts';
 import { openMemory } from '../../partition/memory/engine.ts';
 import type { Engine, Instant } from '../../partition/partition.ts';
@@ -21,6 +28,7 @@ import {
   setDirectoryProperties,
 } from './directories.ts';
 import { createFile, deleteFile, getFile, setFileMetadata, setFileProperties } from './files.ts';
+import type { File } from './node-rows.ts';
 import { clearFileRange, putRange } from './ranges.ts';
 import { renameNode } from './rename.ts';
 import { deleteShareSnapshot, snapshotShare } from './share-snapshots.ts';
@@ -38,12 +46,19 @@ const aRange = {
   length: fc.integer({ min: 1, max: 3 * SECTOR }),
   seed: fc.nat({ max: 255 }),
 };
+/** Whole sectors, which a clear releases. */
+const someSectors = {
+  path: aPath,
+  from: fc.tuple(fc.nat({ max: 1 }), fc.nat({ max: 1 })).map(([page, sector]) => page * PAGE + sector * SECTOR),
+  length: fc.integer({ min: 1, max: 3 }).map((sectors) => sectors * SECTOR),
+};
 const kind = <Kind extends string>(name: Kind) => fc.constant(name);
 const aStep = fc.oneof(
   { weight: 3, arbitrary: fc.record({ kind: kind('mkdir'), path: aPath }) },
   { weight: 4, arbitrary: fc.record({ kind: kind('create'), path: aPath }) },
   { weight: 8, arbitrary: fc.record({ kind: kind('write'), ...aRange }) },
-  { weight: 3, arbitrary: fc.record({ kind: kind('clear'), ...aRange }) },
+  { weight: 2, arbitrary: fc.record({ kind: kind('clear'), ...aRange }) },
+  { weight: 4, arbitrary: fc.record({ kind: kind('clear'), ...someSectors }) },
   { weight: 2, arbitrary: fc.record({ kind: kind('resize'), path: aPath, length: anOffset }) },
   { weight: 2, arbitrary: fc.record({ kind: fc.constantFrom('rm' as const, 'rmdir' as const), path: aPath }) },
   {
@@ -59,13 +74,6 @@ const aStep = fc.oneof(
 type Step = typeof aStep extends fc.Arbitrary<infer T> ? T : never;
 const aKill = fc.option(fc.record({ commits: fc.nat({ max: 3 }), isAfter: fc.boolean() }), { freq: 3, nil: undefined });
 
-/** Sectors of a file that a step may have changed, in the order of the steps. */
-interface Touch {
-  readonly moment: number;
-  readonly id: bigint;
-  readonly sectors: (sector: number) => boolean;
-}
-
 interface Taken {
   readonly second: Instant;
   readonly moment: number;
@@ -78,7 +86,8 @@ class History {
   readonly world: ShareWorld;
   taken: Taken[] = [];
   #moment = 0;
-  readonly #touches: Touch[] = [];
+  /** By the ids of contents. */
+  readonly #contents = new Map<string, SectorHistory>();
 
   constructor(world: ShareWorld, share: string) {
     this.world = world;
@@ -104,12 +113,10 @@ class History {
         await createDirectory(client, at(step.path));
         return;
       case 'create':
-        await this.#touch(step.path, () => true);
         await createFile(client, { ...at(step.path), length: FILE_BYTES, content: {} });
         return;
       case 'write': {
         const { from, length, seed } = step;
-        await this.#touchRange(step.path, from, from + length);
         const body = {
           length,
           expected: {},
@@ -118,19 +125,31 @@ class History {
           },
         };
         const range = `bytes=${from}-${from + length - 1}`;
-        await putRange(client, { ...at(step.path), range, lastWrite: undefined, keepsTimes: false, body });
+        const input = { ...at(step.path), range, lastWrite: undefined, keepsTimes: false, body };
+        await this.#change(
+          step.path,
+          () => putRange(client, input),
+          (sectors, moment) => sectors.write(moment, from, from + length),
+        );
         return;
       }
       case 'clear': {
         const { from, length } = step;
-        await this.#touchRange(step.path, from, from + length);
         const range = `bytes=${from}-${from + length - 1}`;
-        await clearFileRange(client, { ...at(step.path), range, lastWrite: undefined, keepsTimes: false });
+        const input = { ...at(step.path), range, lastWrite: undefined, keepsTimes: false };
+        await this.#change(
+          step.path,
+          () => clearFileRange(client, input),
+          (sectors, moment) => sectors.clear(moment, from, from + length),
+        );
         return;
       }
       case 'resize':
-        await this.#touchRange(step.path, step.length, Infinity);
-        await setFileProperties(client, { ...at(step.path), length: step.length, content: undefined });
+        await this.#change(
+          step.path,
+          () => setFileProperties(client, { ...at(step.path), length: step.length, content: undefined }),
+          (sectors, moment) => sectors.truncate(moment, step.length),
+        );
         return;
       case 'rm':
         return deleteFile(client, at(step.path));
@@ -155,9 +174,16 @@ class History {
       case 'restore': {
         const from = this.taken[step.which % Math.max(1, this.taken.length)];
         const { path: item } = step;
-        await this.#touch(step.to, () => true);
         const source = { url: 'http://here', service: 'file', container: share, item, snapshot: from?.second } as const;
-        await copyFile(client, { ...at(step.to), source, ignoresReadOnly: true });
+        const copied = await this.#file(item, from?.second);
+        const before = copied?.contentId === undefined ? undefined : this.#contents.get(copied.contentId);
+        await this.#change(
+          step.to,
+          () => copyFile(client, { ...at(step.to), source, ignoresReadOnly: true }),
+          (_, moment, contentId) => {
+            if (contentId && before) this.#contents.set(contentId, before.copy(from?.moment ?? moment, moment));
+          },
+        );
         return;
       }
       case 'snapshot': {
@@ -188,17 +214,35 @@ class History {
       this.taken.push({ second, moment: this.#moment, picture: await world.picture(share) });
   }
 
-  async #touch(path: string, sectors: Touch['sectors']): Promise<void> {
+  async #file(path: string, snapshot?: Instant) {
     try {
-      const { file } = await getFile(this.world.client(), { share: this.share, path, leaseId: undefined });
-      this.#touches.push({ moment: this.#moment, id: file.id, sectors });
-    } catch {
-      // There is no such file.
+      return (await getFile(this.world.client(), { share: this.share, path, leaseId: undefined, snapshot })).file;
+    } catch (error) {
+      if (error instanceof StorageError) return undefined;
+      throw error;
     }
   }
 
-  #touchRange(path: string, from: number, to: number): Promise<void> {
-    return this.#touch(path, (sector) => sector * SECTOR < to && (sector + 1) * SECTOR > from);
+  /** The model follows if the file has changed, whether the step has told so or was killed. */
+  async #change(
+    path: string,
+    run: () => Promise<unknown>,
+    follow: (sectors: SectorHistory, moment: number, contentId: string | undefined) => void,
+  ): Promise<void> {
+    const before = await this.#file(path);
+    try {
+      await run();
+    } finally {
+      this.world.killAt(undefined);
+      const after = await this.#file(path);
+      if (after && after.etag !== before?.etag) follow(this.#sectorsOf(after.contentId), this.#moment, after.contentId);
+    }
+  }
+
+  #sectorsOf(contentId = ''): SectorHistory {
+    const known = this.#contents.get(contentId) ?? new SectorHistory();
+    if (contentId !== '') this.#contents.set(contentId, known);
+    return known;
   }
 
   /** Every snapshot shows what the share had, and every two differ by what was done between them. */
@@ -242,26 +286,30 @@ class History {
         else bytes.fill(0, from, to);
       }
       expect(bytes.equals(after.bytes!), `the changes of ${path}`).toBe(true);
-      const touches = this.#touches.filter(
-        ({ id, moment }) => id === after.id && moment > earlier.moment && moment <= later.moment,
+      const found = changes.flatMap(({ from, to, isWritten }) =>
+        Array.from({ length: Math.ceil((to - from) / SECTOR) }, (_, i) => ({ sector: from / SECTOR + i, isWritten })),
       );
-      const [was, is] = [new Set(then.written), new Set(after.written)];
-      const changed = new Map<number, boolean>();
-      for (const { from, to, isWritten } of changes)
-        for (let at = from; at < to; at += SECTOR) changed.set(at / SECTOR, isWritten);
-      for (const [sector, isWritten] of changed) {
-        expect(
-          touches.some(({ sectors }) => sectors(sector)),
-          `sector ${sector} of ${path} changed`,
-        ).toBe(true);
-        expect(isWritten, `sector ${sector} of ${path} is written`).toBe(is.has(sector));
-      }
-      for (const sector of was)
-        if (!is.has(sector) && sector * SECTOR < after.bytes!.length) expect(changed.get(sector)).toBe(false);
-      for (const sector of is) if (!was.has(sector)) expect(changed.get(sector)).toBe(true);
+      const expected = this.#expectedChanges(then, after, earlier.moment, later.moment)
+        .filter(({ sector }) => sector * SECTOR < after.bytes!.length)
+        .sort((one, other) => one.sector - other.sector);
+      expect(found, `the changes of ${path}`).toEqual(expected);
     }
   }
+
+  /** Of one content its changes; of a content that was replaced, all that is written now, and what was written only before. */
+  #expectedChanges(then: Pictured, now: Pictured, after: number, upTo: number): SectorChange[] {
+    const [before, content] = [contentOf(then), contentOf(now)];
+    if (before === undefined || before === content)
+      return this.#sectorsOf(content).changes(before === undefined ? -1 : after, upTo);
+    const is = new Set(now.written);
+    return [
+      ...now.written!.map((sector) => ({ sector, isWritten: true })),
+      ...then.written!.filter((sector) => !is.has(sector)).map((sector) => ({ sector, isWritten: false })),
+    ];
+  }
 }
+
+const contentOf = ({ properties }: Pictured) => (properties as Pick<File, 'contentId'>).contentId;
 
 const PREPARED: readonly Step[] = [
   { kind: 'mkdir', path: 'a' },
