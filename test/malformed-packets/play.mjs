@@ -62,19 +62,18 @@ export async function play({ seed, count, first = 0, onProgress }) {
     /** @type {(bytes: Buffer) => Buffer} */ damage,
   ) => {
     const { connection } = session;
-    const messages = messagesOf(packet);
-    // The ids of the packet itself, which a mutation may have changed.
+    const sent = damage(session.protect(packet));
+    // The ids as the server reads them.
+    const read = session.isEncrypted ? packet : sent;
     let answeredId;
-    for (const { start, command } of messages) {
-      const [messageId, charge] = [
-        packet.readBigUInt64LE(start + MESSAGE_ID_AT),
-        packet.readUInt16LE(start + CREDIT_CHARGE_AT),
-      ];
+    for (const { start, command } of messagesOf(read)) {
+      const messageId = read.readBigUInt64LE(start + MESSAGE_ID_AT);
       if (command === COMMAND.cancel) continue;
       answeredId ??= messageId;
-      if (messageId === connection.nextMessageId) connection.nextMessageId += BigInt(Math.max(1, charge));
+      if (messageId !== connection.nextMessageId) continue;
+      connection.nextMessageId += BigInt(Math.max(1, read.readUInt16LE(start + CREDIT_CHARGE_AT)));
     }
-    session.send(damage(session.protect(packet)));
+    session.send(sent);
     return withTimeout(
       answeredId === undefined
         ? connection.echo().then(

@@ -2,6 +2,7 @@
 import { parseArgs } from 'node:util';
 import { play } from './play.mjs';
 
+const LOG_CHARACTERS = 3_000;
 const { values } = parseArgs({
   options: {
     count: { type: 'string', default: '1000000' },
@@ -26,5 +27,5 @@ for (const { number, what, how, packet } of faults) {
   if (number !== undefined)
     console.log(`--seed ${values.seed} --first ${number} --count 1\n${how?.join('; ')}\n${packet}`);
 }
-if (faults.length > 0) console.log(`\nthe server's log:\n${output}`);
+if (faults.length > 0) console.log(`\nthe end of the server's log:\n${output.slice(-LOG_CHARACTERS)}`);
 process.exitCode = faults.length === 0 ? 0 : 1;

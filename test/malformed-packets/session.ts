@@ -111,6 +111,10 @@ export class FuzzSession {
     return this.#kind.protection === 'encrypted' ? connection.cipher!.encrypt(packet, connection.sessionId) : packet;
   }
 
+  get isEncrypted(): boolean {
+    return this.#kind.protection === 'encrypted';
+  }
+
   send(bytes: Buffer): void {
     this.connection.sendBytes(frame(bytes));
   }

@@ -218,7 +218,10 @@ export class SmbConnection {
     if (first.status !== 'STATUS_MORE_PROCESSING_REQUIRED') return first;
     this.sessionId = first.header.sessionId;
     const { securityBuffer } = first.decode(SessionSetupResponse);
-    const challenge = securityBuffer.subarray(securityBuffer.indexOf('NTLMSSP'));
+    // In SPNEGO, a server that does not get the token of its choice asks for it.
+    const challengeAt = securityBuffer.indexOf('NTLMSSP');
+    if (challengeAt < 0) return first;
+    const challenge = securityBuffer.subarray(challengeAt);
     const proof = ntlmAuthenticate(challenge, { user, password: key }, changeProved);
     const last = await this.#setUp(changeToken(proof.message), securityMode);
     if (last.status !== 'STATUS_SUCCESS') return last;
