@@ -7,6 +7,8 @@ const SHARE = 'growth';
 const ENTRY = '(A;OICI;FA;;;SY)';
 /** 20 bytes in binary, of the 65,535 that a list can have. */
 const ENTRIES_MAX = 3_276;
+/** 36 bytes each. */
+const IDENTIFIERS_MAX = 1_820;
 const INHERITED = 1_600;
 const DEPTH_MAX = 250;
 const FILES = 100;
@@ -22,9 +24,12 @@ const propertiesOfRoot = [...directory, 'comp=properties'];
 /** @param {number} n */
 const permission = (n) => `O:SYG:SYD:P${ENTRY.repeat(n)}`;
 /** @param {number} n */
-const createPermission = (n) => ({
+const identifiers = (n) =>
+  `O:SYG:SYD:P${Array.from({ length: n }, (_, i) => `(A;OICI;FA;;;S-1-5-21-1004336348-1177238915-${i}-512)`).join('')}`;
+/** @param {number} n */
+const createPermission = (n, text = permission(n)) => ({
   ...{ ...toFiles, method: 'PUT', path: `/${SHARE}`, query: ['restype=share', 'comp=filepermission'] },
-  body: JSON.stringify({ permission: permission(n) }),
+  body: JSON.stringify({ permission: text }),
 });
 /** @type {[string, string][]} */
 const NEW_FILE = [
@@ -104,7 +109,12 @@ export const fileAttacks = [
   {
     name: 'entries of a permission',
     ...{ n: ENTRIES_MAX / 2, status: 201, past: { n: ENTRIES_MAX + 1, status: 400 }, prepare: newShare },
-    request: createPermission,
+    request: (n) => createPermission(n),
+  },
+  {
+    name: 'identifiers of a permission',
+    ...{ n: IDENTIFIERS_MAX / 2, status: 201, prepare: newShare },
+    request: (n) => createPermission(n, identifiers(n)),
   },
   {
     name: 'entries of a permission in a header',

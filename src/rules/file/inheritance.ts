@@ -8,6 +8,7 @@ import {
   type Ace,
   CONTROL,
   decodeAccess,
+  dependsOnFile,
   encodeAccess,
   type SecurityDescriptor,
 } from './security-descriptor.ts';
@@ -82,8 +83,10 @@ function inheritByDirectory(ace: Ace, owners: Owners): readonly Ace[] {
 
 function makeEffective(ace: Ace, owners: Owners): Ace {
   const flags = (ace.flags & ~INHERITANCE) | inherited;
-  const access = decodeAccess(ace);
-  return access === undefined ? withFlags(ace, flags) : encodeAccess(ace.type, flags, resolveAccess(access, owners));
+  const access = dependsOnFile(ace) ? decodeAccess(ace) : undefined;
+  if (access === undefined) return withFlags(ace, flags);
+  const resolved = resolveAccess(access, owners);
+  return encodeAccess(ace.type, flags, resolved, resolved.sid);
 }
 
 function resolveAccess(access: Access, { owner, group }: Owners): Access {

@@ -6,6 +6,7 @@ import {
   CONTROL,
   decodeAccess,
   encodeAccess,
+  type GrantedAccess,
   isObjectType,
   LIST_BYTES_MAX,
   type SecurityDescriptor,
@@ -63,9 +64,10 @@ function parseList(scanner: Scanner, list: 'dacl' | 'sacl'): { entries: Acl; con
     else isNull = true;
   }
   const entries: Ace[] = [];
+  const kinds = new Map<string, EntryKind>();
   let bytes = 0;
   for (let entry = scanner.take(ENTRY); entry !== null; entry = scanner.take(ENTRY)) {
-    const ace = parseEntry(entry[1]!);
+    const ace = parseEntry(entry[1]!, kinds);
     if (ace === undefined || isNull) return undefined;
     bytes += ace.body.length;
     if (bytes > LIST_BYTES_MAX) return undefined;
@@ -74,12 +76,30 @@ function parseList(scanner: Scanner, list: 'dacl' | 'sacl'): { entries: Acl; con
   return { entries: isNull ? null : entries, control };
 }
 
-function parseEntry(text: string): Ace | undefined {
+/** All of an entry but its identifier: the entries of a list have few different ones. */
+interface EntryKind extends GrantedAccess {
+  readonly type: number;
+  readonly flags: number;
+}
+
+function parseEntry(text: string, kinds: Map<string, EntryKind>): Ace | undefined {
+  const end = text.lastIndexOf(';');
+  const kindText = text.slice(0, end);
+  let kind = kinds.get(kindText);
+  if (kind === undefined) {
+    kind = parseEntryKind(kindText);
+    if (kind === undefined) return undefined;
+    kinds.set(kindText, kind);
+  }
+  const sid = parseSid(text.slice(end + 1).trim());
+  return sid === undefined ? undefined : encodeAccess(kind.type, kind.flags, kind, sid);
+}
+
+function parseEntryKind(text: string): EntryKind | undefined {
   const fields = text.split(';').map((field) => field.trim());
-  // A condition or a resource attribute would be the seventh.
-  if (fields.length !== 6) return undefined;
-  const [typeText, flagsText, rightsText, objectText, inheritedObjectText, sidText] = fields as [
-    string,
+  // A condition or a resource attribute would be the seventh, after the identifier.
+  if (fields.length !== 5) return undefined;
+  const [typeText, flagsText, rightsText, objectText, inheritedObjectText] = fields as [
     string,
     string,
     string,
@@ -89,13 +109,12 @@ function parseEntry(text: string): Ace | undefined {
   const type = parseType(typeText);
   const flags = parseFlags(flagsText);
   const mask = parseRights(rightsText);
-  const sid = parseSid(sidText);
   const objectType = parseGuid(objectText);
   const inheritedObjectType = parseGuid(inheritedObjectText);
-  if (type === undefined || flags === undefined || mask === undefined || sid === undefined) return undefined;
+  if (type === undefined || flags === undefined || mask === undefined) return undefined;
   if (objectType === 'invalid' || inheritedObjectType === 'invalid') return undefined;
   if (!isObjectType(type) && (objectType || inheritedObjectType)) return undefined;
-  return encodeAccess(type, flags, { mask, sid, objectType, inheritedObjectType });
+  return { type, flags, mask, objectType, inheritedObjectType };
 }
 
 function formatList(list: Acl | undefined, control: number, name: 'dacl' | 'sacl'): string | undefined {

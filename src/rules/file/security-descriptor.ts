@@ -2,7 +2,7 @@
  * Security descriptors, MS-DTYP 2.4.6: who owns a file and who may do what, in the self-relative binary form. Access control entries are
  * kept as their bytes, so what this server does not interpret comes back as it was sent.
  */
-import { decodeSid, encodeSid } from './sid.ts';
+import { decodeSid, encodeSid, sidLength } from './sid.ts';
 
 export const CONTROL = {
   daclPresent: 0x4,
@@ -44,13 +44,17 @@ export interface Ace {
   readonly body: Buffer;
 }
 
-/** What an entry of a known type grants, denies or audits, and for whom. */
-export interface Access {
+/** What an entry of a known type grants, denies or audits. */
+export interface GrantedAccess {
   readonly mask: number;
-  readonly sid: string;
   /** The 16 bytes of a GUID; entries about objects only. */
   readonly objectType?: Buffer | undefined;
   readonly inheritedObjectType?: Buffer | undefined;
+}
+
+export interface Access extends GrantedAccess {
+  /** For whom. */
+  readonly sid: string;
 }
 
 /** Null: a NULL ACL, which allows every access; an empty one allows none. */
@@ -67,6 +71,12 @@ export interface SecurityDescriptor {
 
 const HEADER_BYTES = 20;
 const LIST_HEADER_BYTES = 8;
+const ACE_HEADER_BYTES = 4;
+const GUID_BYTES = 16;
+/** The four highest bits of a mask. */
+const GENERIC_MIN = 0x1000_0000;
+/** S-1-3: creator owner, creator group. */
+const CREATOR_AUTHORITY = 3;
 /** The length of a list is a 16-bit number. */
 export const LIST_BYTES_MAX = 0xffff;
 const PRESENCE = CONTROL.daclPresent | CONTROL.saclPresent | CONTROL.selfRelative;
@@ -82,18 +92,32 @@ export function isObjectType(type: number): boolean {
   return OBJECT_TYPES.has(type);
 }
 
-export function encodeAccess(type: number, flags: number, access: Access): Ace {
-  const head = Buffer.alloc(OBJECT_TYPES.has(type) ? 8 : 4);
-  head.writeUInt32LE(access.mask >>> 0, 0);
-  if (head.length === 8) head.writeUInt32LE((access.objectType ? 1 : 0) | (access.inheritedObjectType ? 2 : 0), 4);
-  const guids = [access.objectType, access.inheritedObjectType].filter((guid) => guid !== undefined);
-  return { type, flags, body: Buffer.concat([head, ...guids, encodeSid(access.sid)]) };
+export function encodeAccess(type: number, flags: number, access: GrantedAccess, sidText: string): Ace {
+  const { mask, objectType, inheritedObjectType } = access;
+  const sid = encodeSid(sidText);
+  const isObject = OBJECT_TYPES.has(type);
+  const guids = (objectType ? GUID_BYTES : 0) + (inheritedObjectType ? GUID_BYTES : 0);
+  const body = Buffer.allocUnsafe((isObject ? 8 : 4) + guids + sid.length);
+  let at = body.writeUInt32LE(mask >>> 0, 0);
+  if (isObject) at = body.writeUInt32LE((objectType ? 1 : 0) | (inheritedObjectType ? 2 : 0), at);
+  if (objectType) at += objectType.copy(body, at);
+  if (inheritedObjectType) at += inheritedObjectType.copy(body, at);
+  body.set(sid, at);
+  return { type, flags, body };
 }
 
 /** Undefined: the entry has a type, or bytes after the known fields, that SDDL without conditions cannot express. */
-export function decodeAccess(ace: Ace): Access | undefined {
-  const fields = readFields(ace);
-  return fields?.end === ace.body.length ? fields.access : undefined;
+export function decodeAccess({ type, body }: Ace): Access | undefined {
+  const at = sidOffset(type, body);
+  const found = at === undefined ? undefined : decodeSid(body, at);
+  if (at === undefined || at + (found?.length ?? 0) !== body.length || !found) return undefined;
+  return { mask: body.readUInt32LE(0), sid: found.sid, ...guidsOf(type, body) };
+}
+
+/** Generic rights, or an identifier of the creator authority: they mean something else for each file. */
+export function dependsOnFile({ type, body }: Ace): boolean {
+  const at = sidOffset(type, body);
+  return at !== undefined && (body.readUInt32LE(0) >= GENERIC_MIN || body.readUIntBE(at + 2, 6) === CREATOR_AUTHORITY);
 }
 
 /** Undefined: a list is longer than its length field can say. */
@@ -121,7 +145,7 @@ export function encodeDescriptor(descriptor: SecurityDescriptor): Buffer | undef
   return Buffer.concat([header, ...parts]);
 }
 
-/** Undefined: the bytes are no self-relative security descriptor. */
+/** Undefined: the bytes are no self-relative security descriptor. The entries are views of the bytes. */
 export function decodeDescriptor(bytes: Buffer): SecurityDescriptor | undefined {
   if (bytes.length < HEADER_BYTES || bytes[0] !== 1) return undefined;
   const control = bytes.readUInt16LE(2);
@@ -141,40 +165,41 @@ export function decodeDescriptor(bytes: Buffer): SecurityDescriptor | undefined 
   return { control: control & ~PRESENCE, owner: owner?.sid, group: group?.sid, sacl, dacl };
 }
 
-function readFields({ type, body }: Ace): { readonly access: Access; readonly end: number } | undefined {
+/** Where the identifier of an entry of a known type begins. Undefined: the entry has none. */
+function sidOffset(type: number, body: Buffer): number | undefined {
   if (!KNOWN_TYPES.has(type) || body.length < 8) return undefined;
-  const mask = body.readUInt32LE(0);
   let at = 4;
-  let objectType: Buffer | undefined;
-  let inheritedObjectType: Buffer | undefined;
   if (OBJECT_TYPES.has(type)) {
     const present = body.readUInt32LE(at);
-    at += 4;
-    if (present & 1) {
-      objectType = body.subarray(at, at + 16);
-      at += 16;
-    }
-    if (present & 2) {
-      inheritedObjectType = body.subarray(at, at + 16);
-      at += 16;
-    }
+    at += 4 + (present & 1 ? GUID_BYTES : 0) + (present & 2 ? GUID_BYTES : 0);
   }
-  const found = decodeSid(body, at);
-  return found && { access: { mask, sid: found.sid, objectType, inheritedObjectType }, end: at + found.length };
+  return sidLength(body, at) === undefined ? undefined : at;
+}
+
+function guidsOf(type: number, body: Buffer): Pick<Access, 'objectType' | 'inheritedObjectType'> {
+  if (!OBJECT_TYPES.has(type)) return {};
+  const present = body.readUInt32LE(4);
+  const second = 8 + (present & 1 ? GUID_BYTES : 0);
+  return {
+    objectType: present & 1 ? body.subarray(8, 8 + GUID_BYTES) : undefined,
+    inheritedObjectType: present & 2 ? body.subarray(second, second + GUID_BYTES) : undefined,
+  };
 }
 
 function encodeList(list: readonly Ace[]): Buffer {
-  const entries = list.map(({ type, flags, body }) => {
-    const head = Buffer.from([type, flags, 0, 0]);
-    head.writeUInt16LE(Math.min(4 + body.length, LIST_BYTES_MAX), 2);
-    return Buffer.concat([head, body]);
-  });
-  const header = Buffer.alloc(LIST_HEADER_BYTES);
-  const length = entries.reduce((sum, entry) => sum + entry.length, LIST_HEADER_BYTES);
-  header.writeUInt8(list.some(({ type }) => OBJECT_TYPES.has(type)) ? 4 : 2, 0);
-  header.writeUInt16LE(Math.min(length, LIST_BYTES_MAX), 2);
-  header.writeUInt16LE(Math.min(list.length, LIST_BYTES_MAX), 4);
-  return Buffer.concat([header, ...entries]);
+  const length = list.reduce((sum, { body }) => sum + ACE_HEADER_BYTES + body.length, LIST_HEADER_BYTES);
+  const bytes = Buffer.alloc(length);
+  bytes.writeUInt8(list.some(({ type }) => OBJECT_TYPES.has(type)) ? 4 : 2, 0);
+  bytes.writeUInt16LE(Math.min(length, LIST_BYTES_MAX), 2);
+  bytes.writeUInt16LE(Math.min(list.length, LIST_BYTES_MAX), 4);
+  let at = LIST_HEADER_BYTES;
+  for (const { type, flags, body } of list) {
+    bytes.writeUInt8(type, at);
+    bytes.writeUInt8(flags, at + 1);
+    bytes.writeUInt16LE(Math.min(ACE_HEADER_BYTES + body.length, LIST_BYTES_MAX), at + 2);
+    at += ACE_HEADER_BYTES + body.copy(bytes, at + ACE_HEADER_BYTES);
+  }
+  return bytes;
 }
 
 function decodeListAt(bytes: Buffer, at: number, isPresent: boolean): Acl | undefined | 'invalid' {
@@ -187,16 +212,13 @@ function decodeListAt(bytes: Buffer, at: number, isPresent: boolean): Acl | unde
   const list: Ace[] = [];
   let next = at + LIST_HEADER_BYTES;
   for (let index = 0; index < count; index++) {
-    if (next + 4 > end) return 'invalid';
+    if (next + ACE_HEADER_BYTES > end) return 'invalid';
     const length = bytes.readUInt16LE(next + 2);
     if (length < 8 || length % 4 !== 0 || next + length > end) return 'invalid';
-    const ace = {
-      type: bytes[next]!,
-      flags: bytes[next + 1]!,
-      body: Buffer.from(bytes.subarray(next + 4, next + length)),
-    };
-    if (KNOWN_TYPES.has(ace.type) && readFields(ace) === undefined) return 'invalid';
-    list.push(ace);
+    const type = bytes[next]!;
+    const body = bytes.subarray(next + ACE_HEADER_BYTES, next + length);
+    if (KNOWN_TYPES.has(type) && sidOffset(type, body) === undefined) return 'invalid';
+    list.push({ type, flags: bytes[next + 1]!, body });
     next += length;
   }
   return list;

@@ -64,7 +64,7 @@ export const SYSTEM = WELL_KNOWN.SY!;
 
 /** Two letters or S-1-..., in any case; the canonical text. Undefined: neither. */
 export function parseSid(text: string): string | undefined {
-  const known = WELL_KNOWN[text.toUpperCase()];
+  const known = text.length === 2 ? WELL_KNOWN[text.toUpperCase()] : undefined;
   if (known !== undefined) return known;
   const [, authority, rest] = SID.exec(text) ?? [];
   if (authority === undefined || rest === undefined) return undefined;
@@ -78,22 +78,30 @@ export function abbreviateSid(sid: string): string {
 }
 
 export function encodeSid(sid: string): Buffer {
-  const [, , authority, ...numbers] = sid.split('-').map(Number);
-  const bytes = Buffer.alloc(8 + 4 * numbers.length);
-  bytes.writeUInt8(1, 0);
-  bytes.writeUInt8(numbers.length, 1);
-  bytes.writeUIntBE(authority!, 2, 6);
-  for (const [at, number] of numbers.entries()) bytes.writeUInt32LE(number, 8 + 4 * at);
+  const numbers = sid.split('-');
+  const count = numbers.length - 3;
+  const bytes = Buffer.allocUnsafe(8 + 4 * count);
+  bytes[0] = 1;
+  bytes[1] = count;
+  bytes.writeUIntBE(Number(numbers[2]), 2, 6);
+  for (let i = 0; i < count; i++) bytes.writeUInt32LE(Number(numbers[3 + i]), 8 + 4 * i);
   return bytes;
+}
+
+/** Of the identifier that begins at `at`. Undefined: there is none. */
+export function sidLength(bytes: Buffer, at: number): number | undefined {
+  if (at + 8 > bytes.length || bytes[at] !== 1) return undefined;
+  const count = bytes[at + 1]!;
+  const length = 8 + 4 * count;
+  return count === 0 || count > 15 || at + length > bytes.length ? undefined : length;
 }
 
 /** The identifier that begins at `at`, and its length. Undefined: there is none. */
 export function decodeSid(bytes: Buffer, at: number): { readonly sid: string; readonly length: number } | undefined {
-  if (at + 8 > bytes.length || bytes[at] !== 1) return undefined;
-  const count = bytes[at + 1]!;
-  const length = 8 + 4 * count;
-  if (count === 0 || count > 15 || at + length > bytes.length) return undefined;
-  const numbers = Array.from({ length: count }, (_, index) => bytes.readUInt32LE(at + 8 + 4 * index));
+  const length = sidLength(bytes, at);
+  if (length === undefined) return undefined;
+  const numbers: number[] = [];
+  for (let next = at + 8; next < at + length; next += 4) numbers.push(bytes.readUInt32LE(next));
   return { sid: formatNumbers(bytes.readUIntBE(at + 2, 6), numbers), length };
 }
 
