@@ -4,6 +4,7 @@ import { onTestFinished } from 'vitest';
 import { startCluster } from '../support/postgres-cluster.ts';
 import { restartableServer, root, startServers, stopServers } from '../support/restartable-servers.ts';
 import { run } from '../support/server-process.mjs';
+import { holdFiles } from './held-files.ts';
 import { FAULTS_MAX, type Load, startLoad } from './load.ts';
 import { halt, killNode, type Node, nodeAt, type Standby, startStandby } from './standby.ts';
 import { startSwitch, type Target } from './switch.ts';
@@ -61,15 +62,18 @@ export async function failover(options: FailoverOptions): Promise<FailoverResult
   onTestFinished(() => load.stop());
 
   const outageSeconds: number[] = [];
+  const faultsOfFiles: string[] = [];
   for (let number = 0; number < rounds; number++) {
     const standby = await startStandby(primary, { synchronous });
     onTestFinished(() => standby.drop());
     await more(load);
+    const heldFiles = await holdFiles(servers, number);
     const round = ROUNDS[number % ROUNDS.length]!;
     const before = load.acknowledged();
     load.refusals();
     outageSeconds.push(await failOver(round, { primary, standby, load, lead: address.lead }));
     await more(load);
+    faultsOfFiles.push(...(await heldFiles.verify()));
     onRound(
       `round ${number + 1}: ${before} acknowledged, primary killed, standby promoted after ${round.seconds} s ` +
         `(${round.meanwhile}), first write again after ${outageSeconds.at(-1)!.toFixed(1)} s; ${JSON.stringify(load.refusals())}`,
@@ -85,7 +89,7 @@ export async function failover(options: FailoverOptions): Promise<FailoverResult
   const checking = run([process.execPath, `${root}/dist/bin/holdfast.js`, 'check', ...shared]);
   const { code } = await checking.ended;
   const damage = code === 0 ? [] : [`check: ${checking.stdout()}${checking.stderr()}`];
-  return { faults: [...load.faults, ...damage], acknowledged: load.acknowledged(), outageSeconds };
+  return { faults: [...load.faults, ...faultsOfFiles, ...damage], acknowledged: load.acknowledged(), outageSeconds };
 }
 
 async function more(load: Load): Promise<void> {

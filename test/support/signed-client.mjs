@@ -67,6 +67,8 @@ function connectBy(origin, signing) {
 
   return {
     send,
+    /** Of the account. */
+    url: `${origin}/${account}`,
     /** @param {string} container */
     createContainer: (container) => send('PUT', `/${container}?restype=container`),
     /** @param {string} container */
