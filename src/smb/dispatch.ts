@@ -247,12 +247,12 @@ function rememberFileId(chain: Chain, body: unknown): void {
   if (fileId && !isPreviousFileId(fileId)) Object.assign(chain, { fileId, failure: undefined });
 }
 
-/** As one packet: padded to multiples of 8, signed one by one, encrypted together. */
+/** As one packet: in a compound each is padded to a multiple of 8, the last one, too, as Windows does; signed one by one, encrypted together. */
 function sendAnswers(connection: Connection, answers: readonly Answer[], encryptedBy: Session | undefined): void {
   if (answers.length === 0) return;
   const parts = answers.map(({ bytes, settings }, index) => {
     const isLast = index === answers.length - 1;
-    const part = isLast ? bytes : padded(bytes);
+    const part = answers.length === 1 ? bytes : padded(bytes);
     if (!isLast) part.writeUInt32LE(part.length, 20);
     if (!encryptedBy) settings.signer?.sign(part);
     settings.onSent?.(part);

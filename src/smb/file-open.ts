@@ -1,10 +1,12 @@
 /** An open of a file or directory through a tree of a share. */
 import type { Storage } from '../services/common/storage.ts';
 import type { Pattern } from '../services/file/handle-listing.ts';
+import { type HandleView, viewHandle } from '../services/file/handle-properties.ts';
 import { closeHandle } from '../services/file/handles.ts';
 import type { NodeKind } from '../services/file/node-rows.ts';
 import type { Handle } from '../services/file/open-rows.ts';
 import { isSnapshotHandle } from '../services/file/snapshot-handles.ts';
+import { afterFlush, NO_WRITES, noteCloseAfterWrites, writeShownByClose } from '../services/file/write-times.ts';
 import type { OpenBase } from './opens.ts';
 import type { DiskTree } from './trees.ts';
 import type { FileId } from './wire/file-id.ts';
@@ -48,6 +50,7 @@ export class FileOpen implements OpenBase<DiskTree> {
   /** After a client has set the time of the last write or change itself, operations through this open leave it alone. */
   keepsLastWrite = false;
   keepsChange = false;
+  written = NO_WRITES;
 
   constructor({ fileId, tree, storage, handle, nodeKind, rights, mode }: FileOpenOptions) {
     this.fileId = fileId;
@@ -64,11 +67,28 @@ export class FileOpen implements OpenBase<DiskTree> {
     return isSnapshotHandle(this.handle);
   }
 
-  get lastWriteMode(): 'now' | 'preserve' {
-    return this.keepsLastWrite ? 'preserve' : 'now';
+  /** What a change of bytes through this open does to the times. */
+  get changedTimes(): { readonly mode: 'now' | 'preserve'; readonly keepsChange: boolean } {
+    return { mode: this.keepsLastWrite ? 'preserve' : 'now', keepsChange: this.keepsChange };
+  }
+
+  /** @param rights of which the open has one, at least */
+  view(rights?: number): Promise<HandleView> {
+    return viewHandle(this.storage, this.handle, rights, this.written);
+  }
+
+  /** Before the close: what it shows of the writes. */
+  async showWrites(): Promise<void> {
+    const stored = writeShownByClose(this.written);
+    this.written = afterFlush(this.written);
+    if (stored === undefined) return;
+    await noteCloseAfterWrites(this.storage, this.handle, { stored, keepsChange: this.keepsChange });
   }
 
   async close(): Promise<void> {
-    if (!this.isPreviousVersion) await closeHandle(this.storage, this.handle);
+    if (this.isPreviousVersion) return;
+    // The open ends, even if its share is gone.
+    await this.showWrites().catch(() => undefined);
+    await closeHandle(this.storage, this.handle);
   }
 }

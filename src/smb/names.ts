@@ -20,8 +20,9 @@ export function formatSnapshotName(second: bigint): string {
 export function parseFileName(name: string): string {
   if (name.startsWith('\\')) throw new SmbError('INVALID_PARAMETER');
   // A colon names a stream of a file, also the one that every file has. On a share without streams it is no character of names.
-  if (name.includes('/') || name.includes(':')) throw new SmbError('OBJECT_NAME_INVALID');
-  const names = name.split('\\');
+  if (name.includes(':')) throw new SmbError('OBJECT_NAME_INVALID');
+  // A slash is in no name. Programs that come from other systems write it between names, which Samba understands, too.
+  const names = name.split(/[\\/]/);
   if (names.includes('..')) throw new SmbError('OBJECT_PATH_SYNTAX_BAD');
   return names.join('/');
 }

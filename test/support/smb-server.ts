@@ -3,6 +3,7 @@ import { expect } from 'vitest';
 import { silentLog } from '../../src/base/log.ts';
 import type { Storage } from '../../src/services/common/storage.ts';
 import { CommandMetrics } from '../../src/smb/command-metrics.ts';
+import type { Dialect } from '../../src/smb/dialects.ts';
 import type { SmbLimits } from '../../src/smb/limits.ts';
 import { SmbServer } from '../../src/smb/server.ts';
 import { CreateRequest } from '../../src/smb/wire/create.ts';
@@ -35,16 +36,16 @@ export class TestSmbServer {
     this.#url = url;
   }
 
-  async signIn(): Promise<SmbConnection> {
+  async signIn(dialects?: readonly Dialect[]): Promise<SmbConnection> {
     const connection = await SmbConnection.open(this.#url);
     this.#connections.push(connection);
-    await connection.negotiate();
+    await connection.negotiate(dialects);
     expect((await connection.signIn(ACCOUNT.name, ACCOUNT.keys[0]!)).status).toBe('STATUS_SUCCESS');
     return connection;
   }
 
-  async inShare(): Promise<SmbConnection> {
-    const connection = await this.signIn();
+  async inShare(dialects?: readonly Dialect[]): Promise<SmbConnection> {
+    const connection = await this.signIn(dialects);
     expect((await connection.connectTree(SHARE)).status).toBe('STATUS_SUCCESS');
     return connection;
   }

@@ -77,6 +77,12 @@ describe('paths', () => {
     expect(parsePath(path)).toBe('InvalidResourceName');
   });
 
+  it('have characters of the private use area only where these are allowed', () => {
+    expect(names(parsePath('a\uf03ab/\ue000', { allowsPrivateUse: true }))).toBe('a\uf03ab/\ue000');
+    expect(parsePath('a\uf03ab')).toBe('InvalidResourceName');
+    expect(parsePath('a:b', { allowsPrivateUse: true })).toBe('InvalidResourceName');
+  });
+
   it.each(['.', '..', 'a/..', '...', 'con', 'COM9', 'lpt1', 'Nul', 'aux', 'PRN', 'clock$', 'x/con/y'])(
     'are refused for the reserved name in %j',
     (path) => {

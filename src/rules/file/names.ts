@@ -8,9 +8,10 @@ const NAME_MAX = 255;
 const PATH_MAX = 2048;
 const DEPTH_MAX = 250;
 
-// Control characters, those that SMB reserves, and the private use area.
+// Control characters, and those that SMB reserves.
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are refused
-const INVALID = /["\\/:|<>*?\x00-\x1f\x80-\x9f\ue000-\uf8ff]/;
+const INVALID = /["\\/:|<>*?\x00-\x1f\x80-\x9f]/;
+const PRIVATE_USE = /[\ue000-\uf8ff]/;
 const RESERVED = /^(?:LPT[1-9]|COM[1-9]|PRN|AUX|NUL|CON|CLOCK\$|\.\.?)$/;
 
 export type PathFault = 'InvalidResourceName' | 'PathTooLong' | 'TooManySubdirectories';
@@ -27,10 +28,15 @@ export type Path = readonly Name[];
 export interface PathOptions {
   /** Without it the dots at the end of each name are cut off, as Windows does. */
   readonly keepsTrailingDots?: boolean | undefined;
+  /** Clients of SMB write characters that SMB reserves as characters of the private use area; in an address these are refused. */
+  readonly allowsPrivateUse?: boolean | undefined;
 }
 
 /** One slash at the end is allowed: Azure removes it from directories. */
-export function parsePath(text: string, { keepsTrailingDots = false }: PathOptions = {}): Path | PathFault {
+export function parsePath(
+  text: string,
+  { keepsTrailingDots = false, allowsPrivateUse = false }: PathOptions = {},
+): Path | PathFault {
   const trimmed = text.endsWith('/') ? text.slice(0, -1) : text;
   if (trimmed === '') return [];
   if (trimmed.length > PATH_MAX) return 'PathTooLong';
@@ -40,6 +46,7 @@ export function parsePath(text: string, { keepsTrailingDots = false }: PathOptio
     const folded = foldName(name);
     if (name === '' || INVALID.test(name) || !name.isWellFormed() || RESERVED.test(folded))
       return 'InvalidResourceName';
+    if (!allowsPrivateUse && PRIVATE_USE.test(name)) return 'InvalidResourceName';
     if (name.length > NAME_MAX) return 'PathTooLong';
     path.push({ name, folded });
   }

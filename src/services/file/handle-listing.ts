@@ -7,11 +7,13 @@ import { matchesPattern, type Pattern, patternCost } from '../../rules/file/patt
 import type { Storage } from '../common/storage.ts';
 import { scanEntries } from './entries-at.ts';
 import { fail } from './errors.ts';
+import { entryAt } from './history.ts';
 import { type ListedEntry, readEntries } from './listing.ts';
 import { readEntryTimes, readNode } from './namespace.ts';
 import type { Directory } from './node-rows.ts';
 import type { Handle } from './open-rows.ts';
 import { entryKey, entryKeyPrefix } from './rows.ts';
+import { nodeByShortName } from './short-names.ts';
 import { requireOpened } from './snapshot-handles.ts';
 
 export { type Pattern, parsePattern } from '../../rules/file/patterns.ts';
@@ -57,6 +59,11 @@ export async function listThroughHandle(
       ].filter(({ name }) => matchesPattern(pattern, name));
       for (const dot of dots.slice(dotsSent)) if (!take(dot)) return;
     }
+    const short = await findByShortName();
+    if (short) {
+      take({ name: short.name, found: short });
+      return;
+    }
     const { from: start, to } = rangeOf(pattern);
     for (let from = start; ; ) {
       const rows = await scanEntries(at, share, { from, to }, sliceRows(pattern), seenAt);
@@ -67,6 +74,15 @@ export async function listThroughHandle(
       if (rows.length < sliceRows(pattern)) return;
       from = keyAfter(rows.at(-1)!.key);
       await nextSlice();
+    }
+
+    /** Undefined: the pattern is the short name of nothing, or the name of an entry. */
+    async function findByShortName() {
+      const { prefix, rest } = pattern;
+      if (rest !== undefined || after !== undefined) return undefined;
+      const found = await nodeByShortName(at, share, node.id, prefix, seenAt);
+      if (!found || (await entryAt(at, share, node.id, prefix, seenAt))) return undefined;
+      return found.kind === 'directory' ? readEntryTimes(at, share, found, seenAt) : found;
     }
 
     function rangeOf({ prefix, rest }: Pattern) {

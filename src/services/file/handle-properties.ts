@@ -16,6 +16,7 @@ import { type AskedPermission, readPermission } from './permissions.ts';
 import { ROOT, type Share } from './rows.ts';
 import { type AskedSmb, resolveSmb } from './smb-properties.ts';
 import { type OpenedNode, requireOpened } from './snapshot-handles.ts';
+import { NO_WRITES, shownLastWrite, type WriteTimes } from './write-times.ts';
 
 const SPARSE_RIGHTS = RIGHTS.writeData | RIGHTS.appendData | RIGHTS.writeAttributes;
 
@@ -23,14 +24,26 @@ export interface HandleView extends OpenedNode {
   readonly isDeletePending: boolean;
 }
 
-/** @param rights of which the handle has one, at least; undefined: any handle will do */
-export async function viewHandle(storage: Storage, handle: Handle, rights?: number): Promise<HandleView> {
+/**
+ * @param rights of which the handle has one, at least; undefined: any handle will do
+ * @param written through this handle: when their times show
+ */
+export async function viewHandle(
+  storage: Storage,
+  handle: Handle,
+  rights?: number,
+  written: WriteTimes = NO_WRITES,
+): Promise<HandleView> {
   return storage.partition.read(async (at) => {
     const held = await requireOpened(at, storage, handle);
     if (rights !== undefined && !(held.open.rights & rights)) throw fail('AccessDenied');
     const { share, seenAt } = held;
     const opens = seenAt === undefined ? await readOpens(at, share, handle.node) : undefined;
-    const node = await withEntryTimes(at, share, held.node, seenAt);
+    const { times, ...others } = await withEntryTimes(at, share, held.node, seenAt);
+    const node = {
+      ...others,
+      times: { ...times, lastWrite: shownLastWrite(written, times.lastWrite, at.now) },
+    } as Node;
     return { ...held, node, isDeletePending: isDeletePending(opens) };
   });
 }

@@ -3,12 +3,12 @@ import type { ByteRange } from '../../content/ranges/range-maps.ts';
 import type { Snapshot, Transaction } from '../../partition/partition.ts';
 import { RIGHTS } from '../../rules/file/access-mask.ts';
 import { SPARSE } from '../../rules/file/attributes.ts';
-import { isFileLength, type LastWriteMode, SECTOR_BYTES, sectorsAround } from '../../rules/file/ranges.ts';
+import { isFileLength, SECTOR_BYTES, sectorsAround } from '../../rules/file/ranges.ts';
 import { openBytes } from '../common/content-reads.ts';
 import { withStagedBytes } from '../common/staged-bytes.ts';
 import type { Storage } from '../common/storage.ts';
 import type { SentContent } from '../common/upload.ts';
-import { type ByteChange, changeFileBytes } from './change-bytes.ts';
+import { type ByteChange, type ByteChangeTimes, changeFileBytes } from './change-bytes.ts';
 import { fail } from './errors.ts';
 import { changeLength, clearBytes, planSeenContent, readSeenContent, writeBytes } from './file-content.ts';
 import { handleQueueKey } from './handles.ts';
@@ -17,6 +17,7 @@ import type { Handle } from './open-rows.ts';
 import { checkNoPendingCopy } from './request-checks.ts';
 import { type OpenedNode, requireOpened } from './snapshot-handles.ts';
 import { charge } from './usage.ts';
+import type { LastWriteChange } from './write-times.ts';
 
 export type OpenedFile = OpenedNode & { readonly node: File };
 
@@ -57,23 +58,24 @@ async function collect(pieces: AsyncIterable<Buffer> | Iterable<Buffer>, length:
 /**
  * The bytes are durable when this returns. Writes of one file that wait at the same time share a commit.
  * @param bytes stay as they are until then
+ * @returns undefined: there are no bytes
  */
 export async function writeRange(
   storage: Storage,
   handle: Handle,
-  { from, bytes, mode }: { readonly from: number; readonly bytes: Buffer; readonly mode: LastWriteMode },
-): Promise<void> {
+  { from, bytes, ...times }: ByteChangeTimes & { readonly from: number; readonly bytes: Buffer },
+): Promise<LastWriteChange | undefined> {
   const to = from + bytes.length;
   if (bytes.length === 0) {
     await storage.partition.read((at) => requireFile(at, storage, handle, WRITES));
-    return;
+    return undefined;
   }
-  await withStagedBytes(
+  const { lastWrite } = await withStagedBytes(
     storage,
     { body: bufferedContent(bytes), wantsMd5: false },
     async () => from,
     (staged) =>
-      changeHeldBytes(storage, handle, mode, WRITES, async (tx, found, newId) => {
+      changeHeldBytes(storage, handle, times, WRITES, async (tx, found, newId) => {
         const { share, node } = found;
         checkAppends(found, from);
         const length = await growTo(tx, found, to);
@@ -81,6 +83,7 @@ export async function writeRange(
         return { record: { ...record, length }, needsSweep };
       }),
   );
+  return lastWrite;
 }
 
 /** With the right to append alone, what is there cannot be overwritten. */
@@ -115,10 +118,10 @@ function bufferedContent(bytes: Buffer): SentContent {
 export async function setEndOfFile(
   storage: Storage,
   handle: Handle,
-  { end, mode }: { readonly end: number; readonly mode: LastWriteMode },
+  { end, ...times }: ByteChangeTimes & { readonly end: number },
 ): Promise<void> {
   checkLength(end);
-  await changeHeldBytes(storage, handle, mode, WRITES, async (tx, { share, node }) =>
+  await changeHeldBytes(storage, handle, times, WRITES, async (tx, { share, node }) =>
     changeLength(tx, storage, share, node, end),
   );
 }
@@ -127,10 +130,10 @@ export async function setEndOfFile(
 export async function setAllocation(
   storage: Storage,
   handle: Handle,
-  { size, mode }: { readonly size: number; readonly mode: LastWriteMode },
+  { size, ...times }: ByteChangeTimes & { readonly size: number },
 ): Promise<void> {
   checkLength(size);
-  await changeHeldBytes(storage, handle, mode, WRITES, async (tx, { share, node }) =>
+  await changeHeldBytes(storage, handle, times, WRITES, async (tx, { share, node }) =>
     size < node.length ? changeLength(tx, storage, share, node, size) : undefined,
   );
 }
@@ -139,9 +142,9 @@ export async function setAllocation(
 export async function zeroRange(
   storage: Storage,
   handle: Handle,
-  { range, mode }: { readonly range: ByteRange; readonly mode: LastWriteMode },
+  { range, ...times }: ByteChangeTimes & { readonly range: ByteRange },
 ): Promise<void> {
-  await changeHeldBytes(storage, handle, mode, RIGHTS.writeData, async (tx, { share, node }, newId) => {
+  await changeHeldBytes(storage, handle, times, RIGHTS.writeData, async (tx, { share, node }, newId) => {
     const to = Math.min(range.to, node.length);
     return range.from < to ? clearBytes(tx, storage, share, node, { from: range.from, to }, newId) : undefined;
   });
@@ -179,12 +182,12 @@ export async function listAllocated(
 export function changeHeldBytes(
   storage: Storage,
   handle: Handle,
-  mode: LastWriteMode,
+  times: ByteChangeTimes,
   rights: number,
   change: ByteChange<OpenedFile>,
 ) {
   const queueKey = handleQueueKey(storage.account, handle);
-  return changeFileBytes(storage, queueKey, mode, change, async (tx) => {
+  return changeFileBytes(storage, queueKey, times, change, async (tx) => {
     const held = await requireFile(tx, storage, handle, rights);
     checkNoPendingCopy(held.node);
     return held;

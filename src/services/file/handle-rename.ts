@@ -12,6 +12,7 @@ import type { Handle } from './open-rows.ts';
 import { checkNothingOpenBelow, readOpens } from './opens.ts';
 import { moveTo } from './rename.ts';
 import { ROOT, type Share } from './rows.ts';
+import { withLongNames } from './short-names.ts';
 
 export interface RenameHandleInput extends Omit<PathInput, 'share'> {
   /** A file of the new name is replaced, unless it is open or read-only. */
@@ -26,7 +27,7 @@ export async function renameThroughHandle(storage: Storage, handle: Handle, inpu
     const { share, node, open } = await requireHandle(tx, storage, handle);
     if (!(open.rights & RIGHTS.delete)) throw fail('AccessDenied');
     if (node.id === ROOT || path.length === 0) throw fail('InvalidInput');
-    const target = await resolve(tx, storage, handle.share, path);
+    const target = await resolve(tx, storage, handle.share, await withLongNames(tx, storage, handle.share, path));
     if (target.ancestors.includes(node.id)) throw fail('InvalidInput');
     await checkDirectoryOpens(tx, target);
     if (node.kind === 'directory') await checkClosedBelow(tx, share, node);

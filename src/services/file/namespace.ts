@@ -35,6 +35,7 @@ export interface PathInput {
   readonly path: string;
   /** The header x-ms-allow-trailing-dot. */
   readonly keepsTrailingDots?: boolean | undefined;
+  readonly allowsPrivateUse?: boolean | undefined;
 }
 
 /** Of a read: of the share as it is, or of a snapshot. */
@@ -46,10 +47,10 @@ const PATH_MESSAGES: Readonly<Record<Exclude<PathFault, 'InvalidResourceName'>, 
 };
 
 /** Before any row is read. */
-export function checkPath({ share, path: text, keepsTrailingDots }: PathInput): Path {
+export function checkPath({ share, path: text, ...options }: PathInput): Path {
   const shareFault = shareNameFault(share);
   if (shareFault) throw fail(shareFault);
-  const path = parsePath(text, { keepsTrailingDots });
+  const path = parsePath(text, options);
   if (typeof path !== 'string') return path;
   if (path === 'InvalidResourceName') throw fail(path);
   throw fail('InvalidFileOrDirectoryPathName', undefined, PATH_MESSAGES[path]);

@@ -46,6 +46,7 @@ import { checkTakesEntries, openCount, putOpens, readOpens } from './opens.ts';
 import { releaseFileContent } from './release-content.ts';
 import { checkNoPendingCopy } from './request-checks.ts';
 import { ROOT, type Share } from './rows.ts';
+import { withLongNames } from './short-names.ts';
 import { type AskedSmb, resolveSmb } from './smb-properties.ts';
 import { charge } from './usage.ts';
 
@@ -80,13 +81,14 @@ export async function openNode(storage: Storage, input: OpenInput): Promise<Open
   const id = randomBytes(8).readBigUInt64BE() >> 1n;
   const claim = claimOf(storage);
   const opening = storage.partition.transact(pathQueueKey(storage, input, path), async (tx) => {
-    const target = await resolve(tx, storage, input.share, path);
+    const long = await withLongNames(tx, storage, input.share, path);
+    const target = await resolve(tx, storage, input.share, long);
     const opens = target.node && (await readOpens(tx, target.share, target.node.id, target.opens));
     const { node, action, needsSweep } = target.node
       ? await useNode(tx, storage, target as FoundTarget, opens, input)
       : await createNode(tx, storage, target, input);
     await checkOwner(tx, claim);
-    addOpen(tx, { ...target, node }, opens, openHandle(tx, claim, target, path, input), id);
+    addOpen(tx, { ...target, node }, opens, openHandle(tx, claim, target, long, input), id);
     const handle: Handle = { share: input.share, shareId: target.share.id, node: node.id, id };
     return { handle, action, node, needsSweep };
   });

@@ -90,7 +90,7 @@ function changeBytes(
   change: ByteChange,
 ): Promise<{ readonly file: File }> {
   const path = checkPath(input);
-  return changeFileBytes(storage, pathQueueKey(storage, input, path), mode, change, async (tx) => {
+  return changeFileBytes(storage, pathQueueKey(storage, input, path), mode && { mode }, change, async (tx) => {
     const target = await resolveFile(tx, storage, input.share, path);
     await checkWritable(tx, target, input, range);
     return target;

@@ -12,6 +12,7 @@ import type { Node } from './node-rows.ts';
 import type { Handle, OpenHandle } from './open-rows.ts';
 import { readShare } from './rows.ts';
 import { listShareSnapshots } from './share-snapshots.ts';
+import { withLongNames } from './short-names.ts';
 import { readSnapshot } from './snapshot-rows.ts';
 
 /** Read and execute: what a client can do with a previous version. */
@@ -50,11 +51,16 @@ export function openInSnapshot(
   const { share: name, second } = input;
   return storage.partition.read(async (at) => {
     const share = await readShare(at, storage, name);
-    const { node } = await resolveAt(at, storage, name, path, second).catch((error: unknown) => {
+    const { node } = await resolveSeen().catch((error: unknown) => {
       throw error instanceof StorageError && error.code === 'ShareNotFound' ? fail('ResourceNotFound') : error;
     });
     if (!node) throw fail('ResourceNotFound');
     return { handle: { share: name, shareId: share.id, node: node.id, id: 0n, second }, node };
+
+    async function resolveSeen() {
+      const { gen } = await readSnapshot(at, share, second);
+      return resolveAt(at, storage, name, await withLongNames(at, storage, name, path, gen), second);
+    }
   });
 }
 

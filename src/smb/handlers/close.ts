@@ -1,5 +1,4 @@
 /** CLOSE (MS-SMB2 3.3.5.10). */
-import { viewHandle } from '../../services/file/handle-properties.ts';
 import type { OpenContext } from '../command.ts';
 import type { FileOpen } from '../file-open.ts';
 import { type NodeView, viewNode } from '../file-views.ts';
@@ -22,9 +21,10 @@ export async function close({ flags }: CloseRequest, { open, session }: OpenCont
 }
 
 /** Undefined: another client has closed the handle, or its share is gone. That is no reason to keep the open. */
-async function viewIfOpen({ storage, handle }: FileOpen): Promise<NodeView | undefined> {
+async function viewIfOpen(open: FileOpen): Promise<NodeView | undefined> {
   try {
-    return viewNode((await viewHandle(storage, handle)).node);
+    await open.showWrites();
+    return viewNode((await open.view()).node);
   } catch {
     return undefined;
   }

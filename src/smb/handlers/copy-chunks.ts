@@ -38,7 +38,7 @@ export async function copyChunks(request: IoctlRequest, context: OpenContext): P
   for (const { sourceOffset, targetOffset, length } of chunks) {
     const from = checkOffset(sourceOffset, length);
     const to = checkWriteOffset(targetOffset, length);
-    const isCopied = await copyRange(source, target, { from, to, length, mode: target.lastWriteMode });
+    const isCopied = await copyRange(source, target, { from, to, length, ...target.changedTimes });
     if (!isCopied) return withStatus('INVALID_VIEW_SIZE', answer());
     chunksWritten += 1;
     totalBytesWritten += length;

@@ -41,6 +41,7 @@ export const CREATE_CONTEXTS = {
 } as const;
 type ContextName = keyof typeof CREATE_CONTEXTS;
 
+const CONTEXT_NAME_MIN = 4;
 const AAPL_SERVER_QUERY = 1;
 const AAPL_REPLIES = { serverCapabilities: 0x1n, volumeCapabilities: 0x2n } as const;
 /** Names are compared without case, and there are no file ids by which a client could find a file. */
@@ -49,7 +50,10 @@ const AAPL_UNIX_BASED = 0x4n;
 /** @throws SmbError for contexts that have to be refused */
 export function parseContexts(contexts: readonly CreateContext[]): AskedContexts {
   const byName = new Map<ContextName, Buffer>();
-  for (const { name, data } of contexts) if (isUnderstood(name)) byName.set(name, data);
+  for (const { name, data } of contexts) {
+    if (name.length < CONTEXT_NAME_MIN) throw new SmbError('INVALID_PARAMETER');
+    if (isUnderstood(name)) byName.set(name, data);
+  }
   // Extended attributes are not kept, so that they must not seem to be.
   if (byName.has('ExtA')) throw new SmbError('EAS_NOT_SUPPORTED');
   const descriptor = byName.get('SecD');

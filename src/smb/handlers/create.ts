@@ -25,7 +25,7 @@ export async function create(request: CreateRequest, context: TreeContext): Prom
   const { path, second } = parseVersionedName(request.name, tree, asked.timewarp);
   const checked = checkCreateRequest(request, tree.maximalAccess);
   const input = {
-    ...{ share: tree.share, path, keepsTrailingDots: true },
+    ...{ share: tree.share, path, keepsTrailingDots: true, allowsPrivateUse: true },
     ...{ disposition: checked.disposition, kind: checked.kind, rights: checked.rights },
     ...{ shareMode: request.shareAccess, deletesOnClose: checked.deletesOnClose },
     smb: { attributes: checked.attributes, ...(asked.permission && { permission: asked.permission }) },

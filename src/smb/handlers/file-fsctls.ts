@@ -31,7 +31,7 @@ export async function setZeroData(request: IoctlRequest, { open }: OpenContext):
   const { fileOffset, beyondFinalZero } = readInput(FileZeroDataInformation, request);
   const [from, to] = [checkOffset(fileOffset), checkOffset(beyondFinalZero)];
   if (from > to) throw new SmbError('INVALID_PARAMETER');
-  await zeroRange(open.storage, open.handle, { range: { from, to }, mode: open.lastWriteMode });
+  await zeroRange(open.storage, open.handle, { range: { from, to }, ...open.changedTimes });
   return NOTHING;
 }
 

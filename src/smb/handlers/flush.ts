@@ -1,5 +1,5 @@
-/** FLUSH (MS-SMB2 3.3.5.11): every write is durable when it is answered, so that nothing is left to do. */
-import { viewHandle } from '../../services/file/handle-properties.ts';
+/** FLUSH (MS-SMB2 3.3.5.11): every write is durable when it is answered, so that only the time of the last write is left to show. */
+import { afterFlush } from '../../services/file/write-times.ts';
 import type { OpenContext } from '../command.ts';
 import type { EmptyBody } from '../wire/empty.ts';
 import type { FlushRequest } from '../wire/flush.ts';
@@ -8,6 +8,7 @@ import type { FlushRequest } from '../wire/flush.ts';
 const WRITES = 0x6;
 
 export async function flush(_request: FlushRequest, { open }: OpenContext): Promise<EmptyBody> {
-  await viewHandle(open.storage, open.handle, WRITES);
+  await open.view(WRITES);
+  open.written = afterFlush(open.written);
   return {};
 }

@@ -14,7 +14,7 @@ import {
   setZeroData,
 } from './file-fsctls.ts';
 import { networkInterfaces } from './network-interfaces.ts';
-import { transceivePipe } from './pipes.ts';
+import { transceivePipe, waitForPipe } from './pipes.ts';
 import { enumerateSnapshots } from './previous-versions.ts';
 import { validateNegotiate } from './validate-negotiate.ts';
 
@@ -32,6 +32,7 @@ export const connectionFsctls: ConnectionFsctls = {
   [FSCTL.queryNetworkInterfaceInfo]: networkInterfaces,
   [FSCTL.dfsGetReferrals]: refuseReferral,
   [FSCTL.dfsGetReferralsEx]: refuseReferral,
+  [FSCTL.pipeWait]: waitForPipe,
 };
 
 /** Those of files and directories. */

@@ -8,11 +8,11 @@ import { PipeOpen } from '../pipe-open.ts';
 import { RpcEndpoint } from '../rpc/endpoint.ts';
 import { type SharesToList, srvsvc } from '../rpc/srvsvc.ts';
 import { SmbError } from '../statuses.ts';
-import type { PipeTree } from '../trees.ts';
+import type { PipeTree, Tree } from '../trees.ts';
 import type { CloseResponse } from '../wire/close.ts';
 import type { CreateRequest, CreateResponse } from '../wire/create.ts';
 import type { EmptyBody } from '../wire/empty.ts';
-import type { IoctlRequest } from '../wire/ioctl.ts';
+import { type IoctlRequest, PipeWaitRequest } from '../wire/ioctl.ts';
 import type { ReadRequest, ReadResponse } from '../wire/read.ts';
 import type { WriteRequest, WriteResponse } from '../wire/write.ts';
 
@@ -27,14 +27,25 @@ const NO_TIMES = { creationTime: 0n, lastAccessTime: 0n, lastWriteTime: 0n, chan
 
 export async function openPipe(request: CreateRequest, context: TreeContext<PipeTree>): Promise<CreateResponse> {
   const { session, storage, tree, connection } = context;
-  const name = request.name.toLowerCase().replace(/^\\/, '');
-  if (name !== 'srvsvc') throw new SmbError('OBJECT_NAME_NOT_FOUND');
+  checkPipeName(request.name);
   const shares = sharesOf(storage, connection.server.name);
   const open = await session.opens.add((fileId) => new PipeOpen(fileId, tree, new RpcEndpoint(srvsvc(shares))));
   return {
     ...{ oplockLevel: 0, flags: 0, createAction: OPENED, ...NO_TIMES, allocationSize: ALLOCATION_BYTES, endOfFile: 0n },
     ...{ fileAttributes: ATTRIBUTE_NORMAL, fileId: open.fileId, createContexts: Buffer.alloc(0) },
   };
+}
+
+function checkPipeName(name: string): void {
+  if (name.toLowerCase().replace(/^\\/, '') !== 'srvsvc') throw new SmbError('OBJECT_NAME_NOT_FOUND');
+}
+
+/** FSCTL_PIPE_WAIT: a pipe that exists can always be opened, so that nobody waits. */
+export function waitForPipe({ input }: IoctlRequest, { tree }: TreeContext<Tree>): Buffer {
+  if (tree.kind !== 'pipe') throw new SmbError('INVALID_DEVICE_REQUEST');
+  if (input.length < PipeWaitRequest.size) throw new SmbError('INVALID_PARAMETER');
+  checkPipeName(PipeWaitRequest.decode(input).name);
+  return Buffer.alloc(0);
 }
 
 export async function closePipe(_request: unknown, { session, open }: PipeContext): Promise<CloseResponse> {

@@ -1,6 +1,7 @@
 /** QUERY_DIRECTORY (MS-SMB2 3.3.5.18, MS-FSA 2.1.5.6.3): entries from where the search of the open is, as many as the client has room for. */
 import { SEARCH_PATTERN_MAX } from '../../base/input-limits.ts';
 import { listThroughHandle, parsePattern } from '../../services/file/handle-listing.ts';
+import { shortNameOf } from '../../services/file/short-names.ts';
 import type { OpenContext } from '../command.ts';
 import type { DirectorySearch, FileOpen } from '../file-open.ts';
 import { fileIndex, viewNode } from '../file-views.ts';
@@ -29,14 +30,17 @@ export async function queryDirectory(
   const entries: Buffer[] = [];
   let [used, isCut, last, sent] = [0, false, search.after, 0];
   await listThroughHandle(open.storage, open.handle, search, ({ name, found }) => {
-    const entry = writeDirectoryEntry(level, name, { ...viewNode(found), fileId: fileIndex(open.tree, found) });
+    const isDots = name === '.' || name === '..';
+    const shortName = (!isDots && shortNameOf(open.tree.shareId, found)) || '';
+    const fileId = fileIndex(open.tree, found);
+    const entry = writeDirectoryEntry(level, name, { ...viewNode(found), fileId, shortName });
     const start = Math.ceil(used / 8) * 8;
     isCut = start + entry.length > room;
     if (isCut) return false;
     entries.push(entry);
     used = start + entry.length;
     sent++;
-    if (name !== '.' && name !== '..') last = name;
+    if (!isDots) last = name;
     return !(flags & returnSingleEntry);
   });
   if (entries.length === 0) {

@@ -1,5 +1,6 @@
 /** The information classes of files that can be queried (MS-FSCC 2.4, MS-FSA 2.1.5.12). */
-import { type HandleView, readHandlePath, viewHandle } from '../../services/file/handle-properties.ts';
+import { type HandleView, readHandlePath } from '../../services/file/handle-properties.ts';
+import { shortNameOf } from '../../services/file/short-names.ts';
 import type { FileOpen } from '../file-open.ts';
 import { fileIndex, viewNode } from '../file-views.ts';
 import { formatFileName } from '../names.ts';
@@ -11,7 +12,10 @@ import type { InfoClass } from './query-info.ts';
 const { FILE_INFO } = info;
 const READ_EA = 0x8;
 const READ_ATTRIBUTES = 0x80;
-const NAME_LENGTH_BYTES = 4;
+/** The structs of Windows, with the first character of the name and padding: less room is refused. */
+const NAME_BYTES_MIN = 8;
+const ALL_BYTES_MIN = 104;
+const STREAM_BYTES_MIN = 32;
 const DATA_STREAM = Buffer.from('::$DATA', 'utf16le');
 
 const basicOf = ({ node }: HandleView, { allocation }: FileOpen) => viewNode(node, allocation);
@@ -29,7 +33,7 @@ const BYTE_ALIGNMENT = { alignmentRequirement: 0 };
 function ofNode<T>(struct: Struct<T>, values: (view: HandleView, open: FileOpen) => T, rights?: number): InfoClass {
   return {
     size: struct.size,
-    query: async (open) => struct.encode(values(await viewHandle(open.storage, open.handle, rights), open)),
+    query: async (open) => struct.encode(values(await open.view(rights), open)),
   };
 }
 
@@ -39,19 +43,19 @@ function ofOpen<T>(struct: Struct<T>, values: (open: FileOpen) => T): InfoClass 
 }
 
 const name = (isAbsolute: boolean): InfoClass => ({
-  size: NAME_LENGTH_BYTES,
+  size: NAME_BYTES_MIN,
   async query({ storage, handle }) {
     const names = await readHandlePath(storage, handle);
     return info.FileNameInformation.encode({ fileName: isAbsolute ? formatFileName(names) : names.join('\\') });
   },
 });
 
-/** Names of 8.3 characters are not made: a file is found by its own name alone. */
+/** The name of 8.3 characters, which may be the only one. */
 const alternateName: InfoClass = {
-  size: NAME_LENGTH_BYTES,
-  async query({ storage, handle }) {
-    const { node } = await viewHandle(storage, handle);
-    return info.FileNameInformation.encode({ fileName: node.name });
+  size: NAME_BYTES_MIN,
+  async query(open) {
+    const { node } = await open.view();
+    return info.FileNameInformation.encode({ fileName: shortNameOf(open.tree.shareId, node) ?? node.name });
   },
 };
 
@@ -64,9 +68,9 @@ const fullEa: InfoClass = {
 };
 
 const all: InfoClass = {
-  size: info.FileAllInformation.size,
+  size: ALL_BYTES_MIN,
   async query(open) {
-    const view = await viewHandle(open.storage, open.handle, READ_ATTRIBUTES);
+    const view = await open.view(READ_ATTRIBUTES);
     return info.FileAllInformation.encode({
       basic: basicOf(view, open),
       standard: standardOf(view, open),
@@ -83,9 +87,9 @@ const all: InfoClass = {
 
 /** A file has one stream, its data; a directory has none. */
 const stream: InfoClass = {
-  size: info.FileStreamInformation.size,
-  async query({ storage, handle }) {
-    const { node } = await viewHandle(storage, handle);
+  size: STREAM_BYTES_MIN,
+  async query(open) {
+    const { node } = await open.view();
     if (node.kind === 'directory') return Buffer.alloc(0);
     const { endOfFile, allocationSize } = viewNode(node);
     const sizes = { streamSize: endOfFile, streamAllocationSize: allocationSize };
@@ -131,7 +135,7 @@ export const fileInfoClasses: ReadonlyMap<number, InfoClass | StatusName> = new 
       READ_ATTRIBUTES,
     ),
   ],
-  [FILE_INFO.normalizedName, name(false)],
+  [FILE_INFO.normalizedName, { ...name(false), since: 0x311 }],
   [
     FILE_INFO.id,
     ofNode(info.FileIdInformation, ({ node }, { tree }) => ({

@@ -1,6 +1,7 @@
 /** QUERY_INFO (MS-SMB2 3.3.5.20): tables of information classes, and what happens if the client has too little room. */
 import { getHandlePermission } from '../../services/file/handle-properties.ts';
 import { type OpenContext, type Reply, withStatus } from '../command.ts';
+import type { Dialect } from '../dialects.ts';
 import type { FileOpen } from '../file-open.ts';
 import { SmbError } from '../statuses.ts';
 import { INFO_TYPE, type QueryInfoRequest, type QueryInfoResponse } from '../wire/query-info.ts';
@@ -11,6 +12,8 @@ import { fsInfoClasses } from './query-fs-info.ts';
 export interface InfoClass {
   /** Bytes of the fixed part: with less room nothing is answered. What follows may be cut off. */
   readonly size: number;
+  /** The first dialect that has the class; undefined: all have it. */
+  readonly since?: Dialect;
   query(open: FileOpen): Promise<Buffer>;
 }
 
@@ -27,6 +30,7 @@ export async function queryInfo(
   const found = classes.get(fileInfoClass);
   if (!found) throw new SmbError('INVALID_INFO_CLASS');
   if (typeof found === 'string') throw new SmbError(found);
+  if (found.since !== undefined && connection.negotiated!.dialect < found.since) throw new SmbError('NOT_SUPPORTED');
   if (room < found.size) throw new SmbError('INFO_LENGTH_MISMATCH');
   const output = await found.query(open);
   return output.length <= room ? { output } : withStatus('BUFFER_OVERFLOW', { output: output.subarray(0, room) });

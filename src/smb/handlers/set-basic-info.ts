@@ -2,6 +2,7 @@
 import { ticksFromFiletime } from '../../base/time.ts';
 import { setHandleProperties } from '../../services/file/handle-properties.ts';
 import { STORED_ATTRIBUTES } from '../../services/file/open-request.ts';
+import { afterFlush } from '../../services/file/write-times.ts';
 import type { FileOpen } from '../file-open.ts';
 import { SmbError } from '../statuses.ts';
 import type { FileBasicInformation } from '../wire/file-info.ts';
@@ -24,11 +25,13 @@ export async function setBasic(value: FileBasicInformation, open: FileOpen): Pro
     ...(creation !== undefined && { creation }),
     ...(access !== undefined && { access }),
     ...(lastWrite !== undefined && { lastWrite }),
+    // To thaw it is no change, either.
     ...(change !== undefined
       ? { change }
-      : isFrozen(value.changeTime, open.keepsChange) && { change: 'preserve' as const }),
+      : (value.changeTime !== STAYS || open.keepsChange) && { change: 'preserve' as const }),
   };
   await setHandleProperties(open.storage, open.handle, { ...(attributes !== undefined && { attributes }), times });
+  open.written = afterFlush(open.written);
   open.keepsLastWrite = isFrozen(value.lastWriteTime, open.keepsLastWrite);
   open.keepsChange = isFrozen(value.changeTime, open.keepsChange);
 }

@@ -4,6 +4,7 @@ import { setHandlePermission } from '../../services/file/handle-properties.ts';
 import { setAllocation, setEndOfFile } from '../../services/file/handle-ranges.ts';
 import { renameThroughHandle } from '../../services/file/handle-rename.ts';
 import { setDeletePending } from '../../services/file/handles.ts';
+import { afterFlush } from '../../services/file/write-times.ts';
 import type { OpenContext } from '../command.ts';
 import type { FileOpen } from '../file-open.ts';
 import { parseFileName } from '../names.ts';
@@ -39,7 +40,7 @@ async function rename(
   if (rootDirectory !== 0n) throw new SmbError('INVALID_PARAMETER');
   const path = parseFileName(fileName.startsWith('\\') ? fileName.slice(1) : fileName);
   await renameThroughHandle(open.storage, open.handle, {
-    ...{ path, keepsTrailingDots: true },
+    ...{ path, keepsTrailingDots: true, allowsPrivateUse: true },
     replaces: (flags & RENAME_FLAGS.replaceIfExists) !== 0,
     ignoresReadOnly: (flags & RENAME_FLAGS.ignoreReadOnly) !== 0,
   });
@@ -88,8 +89,9 @@ export const setClasses: ReadonlyMap<number, SetClass | StatusName> = new Map<nu
     setting(info.FileAllocationInformation, async ({ allocationSize }, open) => {
       checkIsFile(open);
       const size = checkOffset(allocationSize);
-      await setAllocation(open.storage, open.handle, { size, mode: open.lastWriteMode });
+      await setAllocation(open.storage, open.handle, { size, ...open.changedTimes });
       open.allocation = allocationSize;
+      open.written = afterFlush(open.written);
     }),
   ],
   [
@@ -97,8 +99,9 @@ export const setClasses: ReadonlyMap<number, SetClass | StatusName> = new Map<nu
     setting(info.FileEndOfFileInformation, async ({ endOfFile }, open) => {
       checkIsFile(open);
       const end = checkOffset(endOfFile);
-      await setEndOfFile(open.storage, open.handle, { end, mode: open.lastWriteMode });
+      await setEndOfFile(open.storage, open.handle, { end, ...open.changedTimes });
       open.allocation = 0n;
+      open.written = afterFlush(open.written);
     }),
   ],
   // What was not written is zeros in any case.

@@ -1,5 +1,5 @@
 /** Information classes of directory entries (MS-FSCC 2.4): what QUERY_DIRECTORY lists. Each level is a fixed part, then the name. */
-import { padding, record, type Struct, u32, u64 } from './struct.ts';
+import { bytes, padding, record, type Struct, u8, u32, u64 } from './struct.ts';
 
 /** What an entry shows of a file or directory; each level has some of it. */
 export interface DirectoryEntryInformation {
@@ -11,6 +11,8 @@ export interface DirectoryEntryInformation {
   readonly allocationSize: bigint;
   readonly fileAttributes: number;
   readonly fileId: bigint;
+  /** Empty: there is none. */
+  readonly shortName: string;
 }
 
 const begin = { nextEntryOffset: padding(4), fileIndex: u32 };
@@ -25,23 +27,25 @@ const common = {
   fileAttributes: u32,
   fileNameLength: u32,
 };
-/** Names of 8.3 characters are not made, so that their length is 0. */
-const noShortName = { shortNameLength: padding(1), reserved: padding(1), shortName: padding(24) };
+const SHORT_NAME_BYTES = 24;
+const shortName = { shortNameLength: u8, reserved: padding(1), shortName: bytes(SHORT_NAME_BYTES) };
 
 export const FileDirectoryInformation = record(common);
 export const FileFullDirectoryInformation = record({ ...common, eaSize: u32 });
-export const FileBothDirectoryInformation = record({ ...common, eaSize: u32, ...noShortName });
+export const FileBothDirectoryInformation = record({ ...common, eaSize: u32, ...shortName });
 export const FileNamesInformation = record({ ...begin, fileNameLength: u32 });
 export const FileIdBothDirectoryInformation = record({
   ...common,
   eaSize: u32,
-  ...noShortName,
+  ...shortName,
   reserved2: padding(2),
   fileId: u64,
 });
 export const FileIdFullDirectoryInformation = record({ ...common, eaSize: u32, reserved: padding(4), fileId: u64 });
 
-type LevelFields = DirectoryEntryInformation & {
+type LevelFields = Omit<DirectoryEntryInformation, 'shortName'> & {
+  readonly shortNameLength: number;
+  readonly shortName: Buffer;
   readonly fileIndex: number;
   readonly fileNameLength: number;
   readonly eaSize: number;
@@ -64,6 +68,9 @@ export function writeDirectoryEntry(
   information: DirectoryEntryInformation,
 ): Buffer {
   const encodedName = Buffer.from(name, 'utf16le');
-  const fixed = level.encode({ ...information, fileIndex: 0, eaSize: 0, fileNameLength: encodedName.length });
+  const shortName = Buffer.alloc(SHORT_NAME_BYTES);
+  const shortNameLength = shortName.write(information.shortName, 'utf16le');
+  const lengths = { fileNameLength: encodedName.length, shortNameLength };
+  const fixed = level.encode({ ...information, ...lengths, shortName, fileIndex: 0, eaSize: 0 });
   return Buffer.concat([fixed, encodedName]);
 }

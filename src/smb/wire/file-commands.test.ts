@@ -120,7 +120,8 @@ describe('A message of Samba', () => {
     const [entry] = readChain(output, { minimum: level.size, max: 10 });
     const values = level.decode(entry!);
     const name = entry!.subarray(level.size, level.size + values.fileNameLength).toString('utf16le');
-    const written = writeDirectoryEntry(level, name, values);
+    const shortName = values.shortName.toString('utf16le', 0, values.shortNameLength);
+    const written = writeDirectoryEntry(level, name, { ...values, shortName });
     expect(level.decode(written)).toEqual({ ...values, fileIndex: 0, eaSize: 0 });
     expect(written.length).toBe(level.size + values.fileNameLength);
   });

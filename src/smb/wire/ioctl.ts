@@ -1,6 +1,6 @@
 /** IOCTL (MS-SMB2 2.2.31, 2.2.32). */
 import { FileId } from './file-id.ts';
-import { type Of, padding, struct, tail, u32 } from './struct.ts';
+import { type Of, padding, record, struct, tail, trailing, u8, u32, u64, utf16 } from './struct.ts';
 
 export const IoctlRequest = struct(57, {
   reserved: padding(2),
@@ -27,6 +27,14 @@ export const IoctlResponse = struct(49, {
 export type IoctlResponse = Of<typeof IoctlResponse>;
 
 export const IOCTL_IS_FSCTL = 1;
+
+/** MS-FSCC 2.3.49 */
+export const PipeWaitRequest = record({
+  timeout: u64,
+  name: utf16(trailing(4)),
+  timeoutSpecified: u8,
+  reserved: padding(1),
+});
 
 /** MS-FSCC 2.3, MS-SMB2 2.2.31 */
 export const FSCTL = {

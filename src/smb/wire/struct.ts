@@ -152,7 +152,7 @@ export function tailOf({ offset, gap = 0, length, lengthFirst, align = 1, emptyO
   };
 }
 
-/** A length in the fixed part; the bytes follow it without an offset. At most one of a struct, as its last field. */
+/** A length in the fixed part; the bytes follow that part without an offset. At most one of a struct. */
 export function trailing(lengthSize: 1 | 2 | 4): Field<Buffer> {
   return {
     size: lengthSize,
