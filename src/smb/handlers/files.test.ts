@@ -79,6 +79,7 @@ describe('A name', () => {
     expect((await send('d\\file', OPEN)).status).toBe('STATUS_SUCCESS');
     expect(one.status).toBe('STATUS_SUCCESS');
     expect((await send('/d', OPEN)).status).toBe('STATUS_OBJECT_NAME_INVALID');
+    expect((await send('d/../d', OPEN)).status).toBe('STATUS_OBJECT_PATH_SYNTAX_BAD');
   });
 
   it('may have the characters that clients write for those that SMB reserves', async () => {
