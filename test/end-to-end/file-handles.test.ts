@@ -410,7 +410,10 @@ describe('List Handles and Force Close Handles', () => {
   });
 
   it('close one handle, after which a rename above it succeeds', async () => {
-    const { share, file, open: openIn } = await newTree();
+    const { share, directory, file, open: openIn } = await newTree();
+    const { handle: above } = await openIn('docs', { access: 0 });
+    expect(await file.forceCloseHandle(above.id.toString())).toMatchObject({ closedHandlesCount: 0 });
+    expect(await directory.forceCloseHandle(above.id.toString())).toMatchObject({ closedHandlesCount: 1 });
     const { handle } = await openIn('docs/report.txt', { access: 0 });
     const headers = { 'x-ms-file-rename-source': `${server.url}/${share.name}/docs` };
     const rename = () => server.send('PUT', `/${share.name}/papers?restype=directory&comp=rename`, { headers });

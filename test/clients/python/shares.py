@@ -296,6 +296,10 @@ def share_snapshots():
     equal(file.download_file().readall(), b'x' * 1536 + bytes(512))
     refused(409, 'ShareHasSnapshots', share.delete_share)
     shares.get_share_client(share.share_name, snapshot=first).delete_share()
+    lease = at_second.acquire_lease()
+    refused(409, 'DeleteShareWhenSnapshotLeased', lambda: share.delete_share(delete_snapshots=True))
+    refused(412, 'LeaseIdMissing', at_second.delete_share)
+    lease.release()
     share.delete_share(delete_snapshots=True)
     refused(404, 'ShareNotFound', share.get_share_properties)
 
