@@ -34,7 +34,10 @@ export async function withAdminClient<T>(
 ): Promise<T> {
   const deadline = performance.now() + LOCK_WAIT_MILLISECONDS;
   for (;;) {
-    const admin = typeof where === 'string' ? findAdminFile(where) : undefined;
+    const admin =
+      typeof where === 'string'
+        ? findAdminFile(where, ' Accounts of a server in memory cannot be changed.')
+        : undefined;
     try {
       if (admin && (await isRunning(admin))) return await work(serverClient(admin));
       // If a server uses the folder after all, the lock of the folder refuses.
@@ -67,12 +70,9 @@ export async function withRunningServer<T>(location: string, work: (server: Runn
   return work({ accounts: serverClient(admin), call });
 }
 
-function findAdminFile(location: string): AdminFile | undefined {
-  if (readSupportedFormat(location) === undefined) {
-    throw new StartError(
-      `There is no data of Holdfast in ${location}: name its folder by --location. Accounts of a server in memory cannot be changed.`,
-    );
-  }
+function findAdminFile(location: string, hint = ''): AdminFile | undefined {
+  if (readSupportedFormat(location) === undefined)
+    throw new StartError(`There is no data of Holdfast in ${location}: name its folder by --location.${hint}`);
   return readAdminFile(location);
 }
 

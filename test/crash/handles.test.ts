@@ -8,7 +8,8 @@ import { FileDispositionInformation } from '../../src/smb/wire/file-info.ts';
 import { SetInfoRequest } from '../../src/smb/wire/set-info.ts';
 import { newFolder } from '../support/disposable-servers.ts';
 import { missing } from '../support/postgres-cluster.ts';
-import { restartableServer, type Server, startServers, stopServers } from '../support/restartable-servers.ts';
+import { restartableServer, root, type Server, startServers, stopServers } from '../support/restartable-servers.ts';
+import { run } from '../support/server-process.mjs';
 import { account, accountKey, expectRefusal, filesAt } from '../support/test-server.ts';
 import { newDatabase } from '../support/three-processes.ts';
 
@@ -85,6 +86,33 @@ async function expectFree(server: Server): Promise<void> {
     expect(page.handleList ?? []).toEqual([]);
   for (const name of ['held.txt', 'marked.txt']) await fileAt(server, name).delete();
 }
+
+/** What `holdfast handles` prints, or why it fails. */
+async function handles(folder: string, ...words: string[]): Promise<string> {
+  const command = run([process.execPath, `${root}/dist/bin/holdfast.js`, 'handles', ...words, '-l', folder]);
+  const { code } = await command.ended;
+  return (code === 0 ? command.stdout() : command.stderr()).trim();
+}
+
+it('holdfast handles lists and closes what clients have open, while a server runs', async () => {
+  const folder = newFolder();
+  const { servers } = await startStore(1, ['--location', folder], folder);
+  const [server] = servers as [Server];
+  expect(await handles(folder, 'list')).toBe('Nothing is open.');
+  await holdTwo(server);
+  const [held = '', marked, ...more] = (await handles(folder, 'list')).split('\n');
+  expect(held).toMatch(/^\d+ {2}held\/held\.txt {2}Read\+Write\+Delete, sharing nothing {2}127\.0\.0\.1:\d+ {2}\d/);
+  expect([marked, more]).toEqual([expect.stringContaining('held/marked.txt'), []]);
+  expect(await handles(folder, 'list', 'none')).toBe('holdfast: The specified share does not exist.');
+  expect(await handles(folder, 'close', 'held/held.txt', '--all', '--recursive')).toContain('only a directory');
+  expect(await handles(folder, 'close', 'held/held.txt', '--id', '1')).toBe('0 handles are closed.');
+  expect(await handles(folder, 'close', 'held/held.txt', '--id', held.split(' ')[0]!)).toBe('1 handle is closed.');
+  expect((await fileAt(server, 'held.txt').downloadToBuffer()).toString()).toBe('text');
+  expect(await handles(folder, 'close', 'held', '--all', '--recursive', '--json')).toBe('{"closed":1}');
+  expect(await handles(folder, 'list')).toBe('Nothing is open.');
+  await server.kill('SIGKILL');
+  expect(await handles(folder, 'list')).toBe(`holdfast: No server runs on ${folder}.`);
+});
 
 describe('What SMB clients held open through a server that was killed', () => {
   it('is there and free after the next start', async () => {

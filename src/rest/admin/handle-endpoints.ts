@@ -1,7 +1,7 @@
 /** Management endpoints for the handles that clients have open, used by `holdfast handles`. */
 import { formatIso7 } from '../../base/time.ts';
 import type { AccountDirectory, KnownAccount } from '../../services/accounts/accounts.ts';
-import { commonErrors, errorFactory } from '../../services/common/errors.ts';
+import { asStorageError, commonErrors, errorFactory } from '../../services/common/errors.ts';
 import type { Storage } from '../../services/common/storage.ts';
 import {
   forceCloseHandles,
@@ -56,15 +56,21 @@ export function handleEndpoints({ accounts, storageFor, token }: HandleEndpointO
         throw fail('MissingRequiredQueryParameter', { QueryParameterName: share === undefined ? 'share' : 'id' });
       const storage = open(query);
       let closed = 0;
-      // A file has nothing below it: only a directory is closed with what is there.
       for (let input = { ...wholeTree(share, query.path), handleId: id, isRecursive: query.recursive === 'true' }; ; ) {
-        const page = await forceCloseHandles(storage, input);
+        const page = await forceCloseHandles(storage, input).catch(explainRefusal);
         closed += page.closed;
         if (page.nextMarker === '') return jsonReply(200, { closed });
         input = { ...input, marker: page.nextMarker };
       }
     }),
   };
+}
+
+/** The service names headers of REST, which no command has. */
+function explainRefusal(error: unknown): never {
+  const code = asStorageError(error)?.code;
+  if (code !== 'InvalidHeaderValue') throw error;
+  throw fail('InvalidInput', undefined, 'An id is a number, and only a directory has something below it.');
 }
 
 const wholeTree = (share: string, path = ''): HandlesInput => ({
