@@ -82,6 +82,18 @@ const aStep = fc.oneof(
       }),
     }),
   },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      kind: kind('share'),
+      content: aContent,
+      source: aContent,
+      which: fc.option(fc.nat(5), { nil: undefined }),
+      from: aUnit,
+      to: aUnit,
+      count: fc.integer({ min: 1, max: 400 }),
+    }),
+  },
   { weight: 3, arbitrary: fc.record({ kind: kind('truncate'), content: aContent, from: aUnit, pagesMax: fc.nat(2) }) },
   { weight: 4, arbitrary: fc.record({ kind: kind('hold'), content: aContent }) },
   { weight: 3, arbitrary: fc.record({ kind: kind('release'), content: aContent, which: fc.nat(5) }) },
@@ -201,6 +213,18 @@ class Run {
               if (written === 0) model.clear(from, to);
               else model.write(from, to - from, written);
           },
+        };
+      }
+      case 'share': {
+        const source = this.contents[step.source % this.contents.length]!;
+        const gens = [...source.model.held.keys()];
+        const gen = step.which === undefined && !source.isEnded ? undefined : gens[(step.which ?? 0) % gens.length];
+        if (gen === undefined && (step.which !== undefined || source.isEnded)) return nothing;
+        const count = Math.min(step.count, UNITS - step.from, UNITS - step.to);
+        const state = gen === undefined ? { units: source.model.units } : source.model.held.get(gen)!;
+        return {
+          run: () => world.share(id, step.to, { id: source.id, gen, unit: step.from }, count),
+          follow: () => model.share(step.to, state, step.from, count),
         };
       }
       case 'truncate':

@@ -11,6 +11,8 @@ interface Unit {
   /** 0: nothing that was written, or cleared again. */
   readonly seed: number;
   readonly born: number;
+  /** Of a copy: the unit that was written. */
+  readonly of?: number | undefined;
 }
 
 export interface ModelState {
@@ -32,6 +34,17 @@ export class ModelContent {
     this.#change(from, to, 0);
   }
 
+  /** What a state shows, at another place. */
+  share(to: number, state: ModelState, from: number, count: number): void {
+    const { gen } = this;
+    const copied = state.units.slice(from, from + count).map(({ seed, of }, i) => ({ seed, of: of ?? from + i }));
+    this.units = this.units.map((unit, i) => {
+      const source = copied[i - to];
+      if (!source || (source.seed === 0 && unit.seed === 0)) return unit;
+      return { ...source, born: gen };
+    });
+  }
+
   /** The state as it is now, under the number of its generation. */
   hold(): number {
     const gen = this.gen++;
@@ -41,7 +54,7 @@ export class ModelContent {
 
   copy(state: ModelState): ModelContent {
     const copy = new ModelContent();
-    copy.units = state.units.map(({ seed }) => ({ seed, born: 1 }));
+    copy.units = state.units.map(({ seed, of }) => ({ seed, of, born: 1 }));
     return copy;
   }
 
@@ -56,7 +69,7 @@ export class ModelContent {
 export function expectedBytes({ units }: ModelState, from: number, to: number): Buffer {
   const first = Math.floor(from / UNIT);
   const last = Math.ceil(to / UNIT);
-  const pieces = units.slice(first, last).map(({ seed }, i) => unitBytes(seed, first + i));
+  const pieces = units.slice(first, last).map(({ seed, of }, i) => unitBytes(seed, of ?? first + i));
   return Buffer.concat(pieces).subarray(from - first * UNIT, to - first * UNIT);
 }
 

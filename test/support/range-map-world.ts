@@ -6,6 +6,7 @@ import { activeEpochs, takeOverEpoch } from '../../src/content/membership/epochs
 import { emptyPage, type MapPage, measure } from '../../src/content/ranges/map-page.ts';
 import { decodeMapPage, encodeMapPage } from '../../src/content/ranges/map-page-codec.ts';
 import { mapPageKey } from '../../src/content/ranges/map-rows.ts';
+import { CannotShare } from '../../src/content/ranges/shared.ts';
 import { clearRange, NO_END } from '../../src/content/ranges/writes.ts';
 import { type ContentId, decodeChunk, deletionsIn, formatId, parseId } from '../../src/content/rows.ts';
 import { openMemoryExtents } from '../../src/extents/memory.ts';
@@ -148,6 +149,27 @@ export async function openRangeWorld(engine: Engine) {
         );
       } finally {
         uploaded.release();
+      }
+    },
+    /** @returns false: the bytes have to be copied */
+    async share(
+      id: ContentId,
+      to: number,
+      from: { id: ContentId; gen: number | undefined; unit: number },
+      count: number,
+    ) {
+      const range = { from: from.unit * UNIT, to: (from.unit + count) * UNIT };
+      try {
+        await ranges().withRoom(ACCOUNT, () =>
+          act(async (tx) => {
+            const source = { map: await ranges().read(tx, ACCOUNT, from.id), gen: from.gen, ...range };
+            await ranges().writeShared(tx, ACCOUNT, await ranges().read(tx, ACCOUNT, id), to * UNIT, source);
+          }),
+        );
+        return true;
+      } catch (error) {
+        if (error instanceof CannotShare) return false;
+        throw error;
       }
     },
     /** @param pagesMax of one write; a clear of more pages is a void */

@@ -10,8 +10,9 @@ import { findRanges, NEW_MAP, type RangeMap, type RangesDeletion, readRangeMap, 
 import { finishMerge, type MergeContext, type MergeTarget, mergePage } from './merge.ts';
 import { MapPageFull } from './pages.ts';
 import { type ByteRange, type ChangedRange, compareGenerations, compareSectors, listRanges } from './reads.ts';
+import type { SharedSource } from './shared.ts';
 import { sweepVoid } from './voids.ts';
-import { clearRange, type MapWritten, type WrittenBytes, writeRange, writeRanges } from './writes.ts';
+import { clearRange, type MapWritten, type WrittenBytes, writeRange, writeRanges, writeShared } from './writes.ts';
 
 /** A generation that a long read holds. */
 export interface HeldRead {
@@ -44,6 +45,17 @@ export interface RangeMaps {
     map: RangeMap,
     ranges: readonly ChangedRange[],
     chunkRefs: readonly ChunkRef[],
+  ): Promise<MapWritten>;
+  /**
+   * Writes at `offset` what the source shows, by naming its chunks again.
+   * @throws CannotShare if its bytes have to be copied, or MapPageFull
+   */
+  writeShared(
+    tx: Transaction,
+    account: AccountId,
+    map: RangeMap,
+    offset: number,
+    source: SharedSource,
   ): Promise<MapWritten>;
   /** Zeros from `from` to before `to`; a truncation clears up to NO_END. */
   clear(tx: Transaction, account: AccountId, map: RangeMap, from: number, to: number): Promise<MapWritten>;
@@ -155,6 +167,7 @@ export function createRangeMaps(options: RangeMapsOptions): RangeMaps {
     read: readRangeMap,
     write: writeRange,
     writeRanges,
+    writeShared,
     clear: clearRange,
     async withRoom(account, fn) {
       for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
@@ -234,5 +247,6 @@ function createRanges(
 }
 
 export { NEW_MAP } from './map-rows.ts';
+export { CannotShare, type SharedSource } from './shared.ts';
 export { INLINE_WRITE_BYTES_MAX, NO_END } from './writes.ts';
 export type { ByteRange, ChangedRange, ForkSource, RangeMap, WrittenBytes };

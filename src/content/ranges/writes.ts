@@ -17,6 +17,7 @@ import { mapPageKey, numbersAfterId, queueRanges, type RangeMap, updateRanges } 
 import { PageChanges } from './pages.ts';
 import { makePiece, type PagePlace, readPieces } from './pieces.ts';
 import type { ChangedRange } from './reads.ts';
+import { joinSources, type SharedSource, sharedParts } from './shared.ts';
 
 /** A longer write becomes chunks: a page is written again with each short one. */
 export const INLINE_WRITE_BYTES_MAX = 4 << 10;
@@ -66,6 +67,20 @@ export function writeRanges(
   return writeParts(tx, account, map, chunkRefs, splitRanges(ranges, chunkRefs));
 }
 
+/**
+ * Writes what another place shows, or another content: chunks are named again, not copied.
+ * @throws CannotShare or MapPageFull before anything is written
+ */
+export async function writeShared(
+  tx: Transaction,
+  account: AccountId,
+  map: RangeMap,
+  offset: number,
+  source: SharedSource,
+): Promise<MapWritten> {
+  return writeParts(tx, account, map, [], await sharedParts(tx, account, source, offset), true);
+}
+
 function splitRanges(ranges: readonly ChangedRange[], chunkRefs: readonly ChunkRef[]): WrittenPart[] {
   const parts: WrittenPart[] = [];
   let taken = 0;
@@ -85,6 +100,7 @@ async function writeParts(
   found: RangeMap,
   chunkRefs: readonly ChunkRef[],
   written: readonly WrittenPart[],
+  isShared = false,
 ): Promise<MapWritten> {
   const map = await moveFirstToPage(tx, account, found);
   const changes = new PageChanges(tx, account, map);
@@ -98,14 +114,14 @@ async function writeParts(
   const rows = await tx.getMany([...parts.keys()].map((page) => mapPageKey(account, map.id, page)));
   for (const [i, [offset, added]] of [...parts].entries()) {
     const place = { account, id: map.id, offset };
-    await changes.rewrite(offset, rows[i], (page) => addParts(tx, place, page, added, map.gen));
+    await changes.rewrite(offset, rows[i], (page) => addParts(tx, place, page, added, map.gen, isShared));
   }
   await changes.refs.apply(tx, account);
   return { needsSweep: changes.hasQueued };
 }
 
 /** Without a chunk and bytes: zeros. */
-interface WrittenPart {
+export interface WrittenPart {
   /** The offset of the page. */
   readonly page: number;
   readonly from: number;
@@ -153,9 +169,12 @@ async function addParts(
   page: MapPage,
   parts: readonly WrittenPart[],
   born: number,
+  isShared: boolean,
 ): Promise<Pick<MapPage, 'segments' | 'nextPiece'>> {
   let { segments, nextPiece } = page;
   const chunks = chunkSources(parts);
+  // A chunk of an upload is new to the page.
+  if (isShared) segments = joinSources(segments, parts, chunks);
   for (const { from, to, chunk, bytes, at } of parts) {
     if (chunk) segments = withSegment(segments, { from, to, born, source: chunks.get(formatId(chunk)), at });
     else if (!bytes) segments = cutSegments(segments, from, to, born);

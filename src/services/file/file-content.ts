@@ -1,5 +1,5 @@
 /** The content of a file: a range map whose generations are those of the share, and which exists from the first write on. */
-import { type ByteRange, NO_END, type RangeMap } from '../../content/ranges/range-maps.ts';
+import { type ByteRange, NO_END, type RangeMap, type SharedSource } from '../../content/ranges/range-maps.ts';
 import { type ContentId, formatId, parseId } from '../../content/rows.ts';
 import type { Snapshot, Transaction } from '../../partition/partition.ts';
 import { divideClear } from '../../rules/file/ranges.ts';
@@ -99,6 +99,22 @@ export async function writeBytes(
   }
   const map = await mapForWrite(tx, storage, share, { contentId });
   const { needsSweep } = await writeStaged(tx, storage, map, from, bytes);
+  return { record: { contentId }, needsSweep };
+}
+
+/** Names the chunks of another file, or of this one, again. @throws CannotShare */
+export async function shareBytes(
+  tx: Transaction,
+  storage: Storage,
+  share: Share,
+  file: Pick<File, 'contentId'>,
+  { from, source, newId }: { readonly from: number; readonly source: SharedSource; readonly newId: ContentId },
+): Promise<BytesChanged> {
+  const { account, content } = storage;
+  const contentId = file.contentId ?? formatId(newId);
+  if (file.contentId === undefined) content.ranges.create(tx, account, newId, contentPlace(share));
+  const map = await mapForWrite(tx, storage, share, { contentId });
+  const { needsSweep } = await content.ranges.writeShared(tx, account, map, from, source);
   return { record: { contentId }, needsSweep };
 }
 

@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { openShare, SHARE } from '../../../test/support/file-storage.ts';
+import { keysUnder } from '../../partition/keys.ts';
 import { ALL_RIGHTS, RIGHTS } from '../../rules/file/access-mask.ts';
 import { ALL } from '../../rules/file/share-mode.ts';
 import { createDirectory } from './directories.ts';
@@ -341,5 +342,69 @@ describe('A copy between handles', () => {
     expect(String(await restBytes('f'))).toBe('0101234789');
     expect(await copy(8, 0, 3)).toBe(false);
     expect(await restBytes('g')).toEqual(Buffer.from('\x002345'));
+  });
+
+  it('shares the chunks of long ranges, each of which stays as it is when the other file changes', async () => {
+    const { storage, open, restBytes } = await openWorld();
+    const [source, target] = [await open('f'), await open('g')];
+    const bytes = Buffer.alloc(3 << 20, 'some text ');
+    for (let from = 0; from < bytes.length; from += 1 << 20)
+      await writeRange(storage, source, { from, bytes: bytes.subarray(from, from + (1 << 20)), mode });
+    const chunks = async () => {
+      const range = keysUnder([storage.account, 'k']);
+      return (await storage.partition.read((at) => at.scan(range, { limit: 100 }))).length;
+    };
+    const before = await chunks();
+    for (let from = 0; from < bytes.length; from += 256 << 10) {
+      const input = { from, to: from, length: 256 << 10, mode } as const;
+      expect(await copyRange({ storage, handle: source }, { storage, handle: target }, input)).toBe(true);
+    }
+    expect(await chunks()).toBe(before);
+    expect((await restBytes('g')).equals(bytes)).toBe(true);
+    await writeRange(storage, source, { from: 0, bytes: Buffer.alloc(100_000, 'x'), mode });
+    await setEndOfFile(storage, source, { end: 0, mode });
+    expect((await restBytes('g')).equals(bytes)).toBe(true);
+  });
+
+  it('is that of plain bytes, whatever was written, copied and cut before', async () => {
+    const place = fc.nat(300_000);
+    const step = fc.record({
+      kind: fc.constantFrom('write', 'copy', 'cut'),
+      ...{ from: place, to: place, length: fc.integer({ min: 1, max: 100_000 }) },
+      ...{ source: fc.nat(1), target: fc.nat(1), byte: fc.integer({ min: 1, max: 255 }) },
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 20 }), async (steps) => {
+        const { storage, open, restBytes } = await openWorld();
+        const handles = [await open('f'), await open('g')];
+        const models = [Buffer.alloc(0), Buffer.alloc(0)];
+        const put = (file: number, at: number, part: Buffer) => {
+          const next = Buffer.alloc(Math.max(models[file]!.length, at + part.length));
+          models[file]!.copy(next);
+          part.copy(next, at);
+          models[file] = next;
+        };
+        for (const { kind, from, to, length, source, target, byte } of steps) {
+          const handle = handles[target]!;
+          if (kind === 'cut') {
+            await setEndOfFile(storage, handle, { end: to, mode });
+            models[target] = Buffer.concat([models[target]!, Buffer.alloc(to)]).subarray(0, to);
+          } else if (kind === 'write') {
+            const bytes = Buffer.alloc(length, byte);
+            await writeRange(storage, handle, { from: to, bytes, mode });
+            put(target, to, bytes);
+          } else {
+            const input = { from, to, length, mode } as const;
+            const isThere = from + length <= models[source]!.length;
+            const isCopied = await copyRange({ storage, handle: handles[source]! }, { storage, handle }, input);
+            expect(isCopied).toBe(isThere);
+            if (isThere) put(target, to, Buffer.from(models[source]!.subarray(from, from + length)));
+          }
+        }
+        for (const [file, name] of ['f', 'g'].entries())
+          expect((await restBytes(name)).equals(models[file]!)).toBe(true);
+      }),
+      { numRuns: 60 },
+    );
   });
 });

@@ -21,8 +21,8 @@ import type { LastWriteChange } from './write-times.ts';
 
 export type OpenedFile = OpenedNode & { readonly node: File };
 
-const READS = RIGHTS.readData | RIGHTS.execute;
-const WRITES = RIGHTS.writeData | RIGHTS.appendData;
+export const READS = RIGHTS.readData | RIGHTS.execute;
+export const WRITES = RIGHTS.writeData | RIGHTS.appendData;
 
 /** @param rights of which the handle has one, at least */
 export async function requireFile(at: Snapshot, storage: Storage, handle: Handle, rights: number): Promise<OpenedFile> {
@@ -87,11 +87,11 @@ export async function writeRange(
 }
 
 /** With the right to append alone, what is there cannot be overwritten. */
-function checkAppends({ open, node }: OpenedFile, from: number): void {
+export function checkAppends({ open, node }: OpenedFile, from: number): void {
   if (!(open.rights & RIGHTS.writeData) && from < node.length) throw fail('AccessDenied');
 }
 
-async function growTo(tx: Transaction, { share, node }: Pick<OpenedFile, 'share' | 'node'>, end: number) {
+export async function growTo(tx: Transaction, { share, node }: Pick<OpenedFile, 'share' | 'node'>, end: number) {
   const length = Math.max(node.length, end);
   checkLength(length);
   await charge(tx, share, length - node.length);
