@@ -29,6 +29,7 @@ vi.mock('./handlers/not-supported.ts', () => ({
 const CHANGE_NOTIFY = 15;
 const CANCEL = 12;
 const LOGOFF = 2;
+const ECHO = 13;
 
 let server: TestSmbServer;
 let connection: SmbConnection;
@@ -67,7 +68,45 @@ function cancel(target: { readonly asyncId: bigint } | { readonly messageId: big
 
 const receive = async (): Promise<SmbAnswer> => (await connection.receive())![0]!;
 
+describe('While as much runs as may', () => {
+  const order = async () => {
+    announces = false;
+    connection.sendPacket(connection.encode([{ command: CHANGE_NOTIFY, body: notifyBody() }]));
+    await vi.waitFor(() => expect(waiting).toHaveLength(1));
+    connection.sendPacket(connection.encode([{ command: ECHO, body: encodeBody(EmptyBody, {}) }]));
+    // The server has read what it reads: another connection has been answered since.
+    const other = await server.signIn();
+    for (let i = 0; i < 3; i++) await other.echo();
+    waiting[0]!.notify('changes');
+    return [(await receive()).header.command, (await receive()).header.command];
+  };
+
+  it('a connection is not read: what it sends next waits', async () => {
+    await start({ runningRequests: 1 });
+    expect(await order()).toEqual([CHANGE_NOTIFY, ECHO]);
+  });
+
+  it('nor while requests may answer as many bytes as may be in memory', async () => {
+    await start({ outstandingBytes: 150 });
+    expect(await order()).toEqual([CHANGE_NOTIFY, ECHO]);
+  });
+
+  it('others are', async () => {
+    await start();
+    expect(await order()).toEqual([ECHO, CHANGE_NOTIFY]);
+  });
+});
+
 describe('An answer that comes late', () => {
+  it('is announced by the server if its handler has not done so', async () => {
+    announces = false;
+    await start({ interimMilliseconds: 0 });
+    const { header, status } = await beginWaiting();
+    expect(status).toBe('STATUS_PENDING');
+    cancel({ asyncId: header.asyncId });
+    expect(await receive()).toMatchObject({ status: 'STATUS_CANCELLED', header: { asyncId: header.asyncId } });
+  });
+
   it('is announced with an AsyncId and the credits, and has the same AsyncId', async () => {
     await start();
     const { header, status, bytes } = await beginWaiting();

@@ -144,8 +144,9 @@ export class Connection {
     this.#runningPackets += 1;
   }
 
-  /** Called about once a second: ends a connection that is stalled, or that never signed in. */
+  /** Called about once a second: announces answers that take long, and ends a connection that is stalled, or that never signed in. */
   checkTimeouts(now: number): void {
+    for (const request of this.running.values()) request.checkDuration(now);
     const { signInMilliseconds, stalledMilliseconds, idleMilliseconds } = this.server.limits;
     const isStalled = this.#frames.isWithinPacket || this.#socket.writableLength > 0;
     if (isStalled && now - this.#progressAt > stalledMilliseconds) this.close('the client stalled');

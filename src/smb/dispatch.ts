@@ -212,6 +212,7 @@ function runRow(row: Command, input: unknown, { request, session, chain }: Found
   if (row.needs === 'session') {
     return row.run(input, contextFor(request, { session: session!, storage: server.storageOf(session!) }));
   }
+  request.isAnnounced = true;
   const tree = session!.tree(chain.treeId);
   if (tree.isEncryptionRequired && !request.isEncrypted) throw new SmbError('ACCESS_DENIED');
   const findOpen = (fileId: FileId): Open => {

@@ -22,10 +22,14 @@ export interface SmbLimits {
   readonly runningRequests: number;
   /** Requests of one connection that have been answered by STATUS_PENDING. */
   readonly asyncRequests: number;
+  /** A request that has run for this time is answered by STATUS_PENDING at the next look, which comes once a second. */
+  readonly interimMilliseconds: number;
   /** Bytes of running requests and unsent answers of one connection; the socket is not read while there are more. */
   readonly outstandingBytes: number;
-  /** A wrong password is answered after this time. */
+  /** A wrong password is answered after this time, and of one address one is tried in this time. */
   readonly wrongPasswordMilliseconds: number;
+  /** Passwords that an address can try at once, before it has to wait. */
+  readonly wrongPasswordsAtOnce: number;
   readonly channelsPerSession: number;
 }
 
@@ -48,7 +52,9 @@ export const smbLimits: SmbLimits = {
   compoundMessages: 64,
   runningRequests: 256,
   asyncRequests: 512,
+  interimMilliseconds: 500,
   outstandingBytes: 32 * MIB,
   wrongPasswordMilliseconds: 1_000,
+  wrongPasswordsAtOnce: 10,
   channelsPerSession: 32,
 };

@@ -37,6 +37,8 @@ export class RunningRequest implements RequestContext {
   readonly #abort = new AbortController();
   readonly #sendInterim: ((interim: Answer) => void) | undefined;
   asyncId = 0n;
+  /** Whether an answer that takes long is announced: of commands that use a tree. */
+  isAnnounced = false;
 
   /** @param sendInterim undefined: the message is followed by others, and cannot be answered later than they are */
   constructor(
@@ -80,6 +82,13 @@ export class RunningRequest implements RequestContext {
     const credits = connection.window.grant(this.header.credits);
     this.#sendInterim(this.encodeAnswer(STATUS.PENDING, ErrorResponse, errorResponse(undefined, false), credits));
     connection.requestWentAsync();
+  }
+
+  /** Announces the answer if it takes long, and if the client can be told. */
+  checkDuration(now: number): void {
+    const { limits } = this.connection.server;
+    if (!this.isAnnounced || now - this.startedAt < limits.interimMilliseconds) return;
+    if (this.#sendInterim && this.connection.runningAsync.size < limits.asyncRequests) this.goAsync();
   }
 
   encodeAnswer<T>(status: number, struct: Struct<T>, body: T, credits: number): Answer {

@@ -7,6 +7,7 @@ import type { Log } from '../base/log.ts';
 import type { AccountDirectory, KnownAccount } from '../services/accounts/accounts.ts';
 import type { Granted, Storage } from '../services/common/storage.ts';
 import { Authentication } from './auth/authentication.ts';
+import { PasswordAttempts } from './auth/password-attempts.ts';
 import type { RequestContext } from './command.ts';
 import type { CommandMetrics } from './command-metrics.ts';
 import { Connection } from './connection.ts';
@@ -43,6 +44,7 @@ export class SmbServer {
   readonly limits: SmbLimits;
   readonly log: Log;
   readonly isEncryptionRequired: boolean;
+  readonly passwordAttempts: PasswordAttempts;
   readonly #options: SmbServerOptions;
   readonly #server: Server;
   readonly #connections = new Set<Connection>();
@@ -54,6 +56,8 @@ export class SmbServer {
   constructor(options: SmbServerOptions) {
     this.#options = options;
     this.limits = { ...smbLimits, ...options.limits };
+    const { wrongPasswordsAtOnce: attemptsAtOnce, wrongPasswordMilliseconds: millisecondsEach } = this.limits;
+    this.passwordAttempts = new PasswordAttempts({ attemptsAtOnce, millisecondsEach });
     this.log = options.log;
     this.isEncryptionRequired = options.isEncryptionRequired;
     this.#server = createServer({ noDelay: true }, (socket) => this.#accept(socket));
@@ -114,6 +118,12 @@ export class SmbServer {
       target: { name: this.name, time: this.fileTime() },
       findAccount: (name) => this.#options.accounts.find(name),
     });
+  }
+
+  /** Before a password is verified. */
+  async waitForTurn({ address }: Connection): Promise<void> {
+    const milliseconds = this.passwordAttempts.begin(address, performance.now());
+    if (milliseconds > 0) await pause(milliseconds, undefined, { ref: false });
   }
 
   /** A wrong password is logged, and answered late, so that guessing takes long. */

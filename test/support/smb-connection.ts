@@ -124,6 +124,11 @@ export class SmbConnection {
     this.#socket.destroy();
   }
 
+  /** Answers stay on their way. */
+  stopReading(): void {
+    this.#socket.pause();
+  }
+
   /** Bytes as they are. */
   sendBytes(bytes: Buffer): void {
     this.#socket.write(bytes);

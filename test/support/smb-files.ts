@@ -42,8 +42,8 @@ export async function closeFile(connection: SmbConnection, fileId: FileId): Prom
   await ask(connection, 6, CloseRequest, { flags: 0, fileId });
 }
 
-export async function readFile(connection: SmbConnection, fileId: FileId, length = 65_536): Promise<Buffer> {
-  const place = { padding: 0, flags: 0, length, offset: 0n, fileId, minimumCount: 0 };
+export async function readFile(connection: SmbConnection, fileId: FileId, length = 65_536, at = 0): Promise<Buffer> {
+  const place = { padding: 0, flags: 0, length, offset: BigInt(at), fileId, minimumCount: 0 };
   const answer = await ask(connection, 8, ReadRequest, { ...place, ...NO_CHANNEL, readChannelInfo: Buffer.alloc(0) });
   return answer.decode(ReadResponse).data;
 }

@@ -1,6 +1,6 @@
 /** An SMB server on a share in memory, and connections to it. */
 import { expect } from 'vitest';
-import { silentLog } from '../../src/base/log.ts';
+import { type Log, silentLog } from '../../src/base/log.ts';
 import type { Storage } from '../../src/services/common/storage.ts';
 import { CommandMetrics } from '../../src/smb/command-metrics.ts';
 import type { Dialect } from '../../src/smb/dialects.ts';
@@ -11,7 +11,7 @@ import { type CreateContext, writeCreateContexts } from '../../src/smb/wire/crea
 import { openShare, SHARE } from './file-storage.ts';
 import { encodeBody, SmbConnection, type SmbMessage } from './smb-connection.ts';
 
-const ACCOUNT = { id: 1n, name: 'mine', keys: ['b25l'] };
+export const ACCOUNT = { id: 1n, name: 'mine', keys: ['b25l'] };
 
 export class TestSmbServer {
   readonly storage: Storage;
@@ -19,12 +19,12 @@ export class TestSmbServer {
   readonly #url: string;
   readonly #connections: SmbConnection[] = [];
 
-  static async start(limits: Partial<SmbLimits> = {}): Promise<TestSmbServer> {
+  static async start(limits: Partial<SmbLimits> = {}, log: Log = silentLog): Promise<TestSmbServer> {
     const { storage } = await openShare();
     const server = new SmbServer({
       accounts: { find: (name) => (name === ACCOUNT.name ? ACCOUNT : undefined) },
       storageFor: (_account, granted) => ({ ...storage, granted }),
-      ...{ log: silentLog, metrics: new CommandMetrics(), now: () => 638_000_000_000_000_000n },
+      ...{ log, metrics: new CommandMetrics(), now: () => 638_000_000_000_000_000n },
       ...{ isEncryptionRequired: false, limits },
     });
     return new TestSmbServer(storage, server, `smb://127.0.0.1:${await server.listen(0, '127.0.0.1')}`);
@@ -36,9 +36,19 @@ export class TestSmbServer {
     this.#url = url;
   }
 
-  async signIn(dialects?: readonly Dialect[]): Promise<SmbConnection> {
+  /** Limits of time change after the connections of a test have been made: no time is too short for those. */
+  changeLimits(limits: Partial<SmbLimits>): void {
+    Object.assign(this.#server.limits, limits);
+  }
+
+  async connect(): Promise<SmbConnection> {
     const connection = await SmbConnection.open(this.#url);
     this.#connections.push(connection);
+    return connection;
+  }
+
+  async signIn(dialects?: readonly Dialect[]): Promise<SmbConnection> {
+    const connection = await this.connect();
     await connection.negotiate(dialects);
     expect((await connection.signIn(ACCOUNT.name, ACCOUNT.keys[0]!)).status).toBe('STATUS_SUCCESS');
     return connection;

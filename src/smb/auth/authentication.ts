@@ -38,6 +38,11 @@ export class Authentication {
     this.#options = options;
   }
 
+  /** Whether the next token is to prove a password. */
+  get isChallenged(): boolean {
+    return this.#exchange !== undefined;
+  }
+
   /** Throws a WireError if the bytes are no token. */
   step(bytes: Buffer): AuthenticationStep {
     if (!isSpnego(bytes)) return this.#isWrapped ? malformed() : this.#stepNtlm(bytes, undefined);

@@ -36,6 +36,7 @@ export async function copyChunks(request: IoctlRequest, context: OpenContext): P
     return withStatus('INVALID_PARAMETER', CopyChunkResponse.encode(LIMITS));
   let [chunksWritten, totalBytesWritten] = [0, 0];
   for (const { sourceOffset, targetOffset, length } of chunks) {
+    if (context.signal.aborted) throw new SmbError('CANCELLED');
     const from = checkOffset(sourceOffset, length);
     const to = checkWriteOffset(targetOffset, length);
     const isCopied = await copyRange(source, target, { from, to, length, ...target.changedTimes });

@@ -35,6 +35,7 @@ export async function sessionSetup(
   const { id, pending } = findOrBegin(request, context, negotiated);
   answer.sessionId = id;
   pending.preauthHash = extendPreauthHash(pending.preauthHash, message);
+  if (pending.authentication.isChallenged) await connection.server.waitForTurn(connection);
   const step = attempt(pending.authentication, request.securityBuffer, () => connection.signIns.delete(id));
   if (step.state === 'continue') {
     answer.onSent = (sent) => {
@@ -49,6 +50,7 @@ export async function sessionSetup(
     await connection.server.signInRefused(connection, step);
     throw new SmbError('LOGON_FAILURE');
   }
+  connection.server.passwordAttempts.succeeded(connection.address);
   const session = await complete(request, context, { id, pending, signIn: step.signIn });
   answer.signer = session.signerFor(connection);
   const sessionFlags = session.isEncryptionRequired ? SESSION_FLAG_ENCRYPT_DATA : 0;
