@@ -7,8 +7,12 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { ShareClient } from '@azure/storage-file-share';
 import { afterAll, describe, expect, it } from 'vitest';
+import { CreateResponse } from '../../src/smb/wire/create.ts';
 import { debianPython, noImpacket, noSmbclient } from '../support/installed-tools.ts';
 import { type ClientFailed, runClient } from '../support/run-client.ts';
+import { SmbConnection } from '../support/smb-connection.ts';
+import { closeFile, DISPOSITION, openFile, readFile, writeFile } from '../support/smb-files.ts';
+import { create } from '../support/smb-server.ts';
 import { account, accountKey, serverFor } from '../support/test-server.ts';
 import { SHARING_VIOLATIONS, type ShareMode } from '../truth-tables/share-modes.ts';
 
@@ -133,6 +137,47 @@ describe.skipIf(noImpacket)(`A file that SMB holds${noImpacket ? ` (${noImpacket
     await once(holder, 'exit');
     await expect.poll(() => codeOf(file.downloadToBuffer()), { timeout: 20_000 }).toBe('');
   }, 60_000);
+});
+
+/** FILETIME counts 100 ns from 1601. */
+const millisecondsOf = (fileTime: bigint): number => Number((fileTime - 116_444_736_000_000_000n) / 10_000n);
+
+describe('A file that SMB and REST write at the same time', () => {
+  it('has the bytes of both, and the same length, times and attributes on both sides', async () => {
+    const share = await running.newShare();
+    const file = share.rootDirectoryClient.getFileClient('both');
+    const [blocks, size] = [64, 4_096];
+    await file.create(blocks * size, { fileAttributes: 'Hidden|Archive' as never });
+    const connection = await SmbConnection.open(running.server.smbUrl);
+    await connection.negotiate();
+    await connection.signIn(account, accountKey);
+    await connection.connectTree(share.name);
+    const fileId = await openFile(connection, 'both', { createDisposition: DISPOSITION.open });
+    const block = (at: number) => Buffer.alloc(size, `${at % 2 === 0 ? 'REST' : 'SMB'} ${at} `);
+    const places = Array.from({ length: blocks }, (_, at) => at);
+    const overRest = Promise.all(
+      places.filter((at) => at % 2 === 0).map((at) => file.uploadRange(block(at), at * size, size)),
+    );
+    for (const at of places) if (at % 2 === 1) await writeFile(connection, fileId, at * size, block(at));
+    await overRest;
+    const expected = Buffer.concat(places.map(block));
+    expect((await file.downloadToBuffer()).equals(expected)).toBe(true);
+    const pages: Buffer[] = [];
+    for (let at = 0; at < expected.length; at += 65_536) pages.push(await readFile(connection, fileId, 65_536, at));
+    expect(Buffer.concat(pages).equals(expected)).toBe(true);
+    await closeFile(connection, fileId);
+    const [created] = await connection.send([create('both', { desiredAccess: 0x80 })]);
+    const seen = created!.decode(CreateResponse);
+    const shown = await file.getProperties();
+    expect(shown.fileAttributes).toMatch(/^Hidden ?\| ?Archive$/);
+    expect({ ...seen, fileAttributes: seen.fileAttributes & 0x22 }).toMatchObject({
+      ...{ endOfFile: BigInt(shown.contentLength!), fileAttributes: 0x22 },
+    });
+    expect([seen.creationTime, seen.lastWriteTime, seen.changeTime].map(millisecondsOf)).toEqual(
+      [shown.fileCreatedOn, shown.fileLastWriteOn, shown.fileChangeOn].map((time) => time!.getTime()),
+    );
+    connection.close();
+  });
 });
 
 describe.skipIf(noSmbclient)(`A file over SMB and REST${noSmbclient ? ` (${noSmbclient})` : ''}`, () => {

@@ -9,8 +9,8 @@ if (process.send && process.argv[2] === '--serve') {
   const server = await start({ inMemory: true, blobPort: 0, filePort: 0, log: { level: 'error' } });
   process.on('message', () => process.send?.(takeSteps()));
   process.once('disconnect', () => process.exit());
-  const { blobUrl: blob, queueUrl: queue, tableUrl: table, fileUrl: file } = server;
-  process.send({ blob, queue, table, file });
+  const { blobUrl: blob, queueUrl: queue, tableUrl: table, fileUrl: file, smbUrl: smb } = server;
+  process.send({ blob, queue, table, file, smb });
 }
 
 export async function startCountedServer() {
@@ -21,9 +21,10 @@ export async function startCountedServer() {
     if (!message) throw new Error('the server ended');
     return message[0];
   };
-  /** @type {Record<import('../support/raw-requests.mjs').Service, string>} */
+  /** @type {Record<import('../support/raw-requests.mjs').Service | 'smb', string>} */
   const urls = await said();
   return {
+    smbUrl: urls.smb,
     /** @param {import('../support/raw-requests.mjs').Service} service */
     port: (service) => Number(new URL(urls[service]).port),
     /** Of all that it did since it was asked last. @returns {Promise<number>} */

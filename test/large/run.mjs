@@ -1,5 +1,5 @@
 /**
- * npm run test:large [-- --space --gib 5 --rounds 5 | --memory --gib 20 | --disk | --slow | --races] [--seed 1]: minutes of large blobs, in a
+ * npm run test:large [-- --space --gib 5 --rounds 5 | --memory --gib 20 | --disk | --slow | --smb | --races] [--seed 1]: minutes of large blobs, in a
  * folder on this disk.
  */
 import { spawnSync } from 'node:child_process';
@@ -10,9 +10,11 @@ import { parseArgs } from 'node:util';
 import { disk } from './disk.mjs';
 import { memory } from './memory.mjs';
 import { slowClients } from './slow-clients.mjs';
+import { smb } from './smb.mjs';
 import { space } from './space.mjs';
 
 const DISK_SECONDS = 15;
+const SMB_GIB = 4;
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const { values } = parseArgs({
   options: {
@@ -20,13 +22,14 @@ const { values } = parseArgs({
     memory: { type: 'boolean' },
     disk: { type: 'boolean' },
     slow: { type: 'boolean' },
+    smb: { type: 'boolean' },
     races: { type: 'boolean' },
     gib: { type: 'string', default: '5' },
     rounds: { type: 'string', default: '5' },
     seed: { type: 'string', default: String(Date.now() % 2 ** 31) },
   },
 });
-const all = !values.space && !values.memory && !values.disk && !values.slow && !values.races;
+const all = !values.space && !values.memory && !values.disk && !values.slow && !values.smb && !values.races;
 const gib = Number(values.gib);
 const seed = Number(values.seed);
 const print = (/** @type {string} */ line) => console.log(line);
@@ -57,6 +60,11 @@ if (all || values.disk) {
 if (all || values.slow) {
   print('\nSlow clients: 1,000 with their headers and 1,000 with their bodies');
   faults.push(...(await slowClients({ location: join(folder, 'slow'), print })));
+}
+if (all || values.smb) {
+  print(`\nSMB: more than ${SMB_GIB} GiB by smbclient and over REST`);
+  faults.push(...(await smb({ location: join(folder, 'smb'), gib: SMB_GIB, seed, print })));
+  rmSync(join(folder, 'smb'), { recursive: true, force: true });
 }
 if (all || values.races) {
   print('\nRaces, for longer than in npm test');
