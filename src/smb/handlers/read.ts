@@ -5,9 +5,8 @@ import { checkIsFile, checkOffset } from '../request-checks.ts';
 import { SmbError } from '../statuses.ts';
 import type { ReadRequest, ReadResponse } from '../wire/read.ts';
 
-export async function read(request: ReadRequest, { connection, open }: OpenContext): Promise<ReadResponse> {
+export async function read(request: ReadRequest, { open }: OpenContext): Promise<ReadResponse> {
   const { length, offset, minimumCount } = request;
-  if (length > connection.server.limits.transactBytes) throw new SmbError('INVALID_PARAMETER');
   checkIsFile(open);
   const from = checkOffset(offset, length);
   const data = await readRange(open.storage, open.handle, { from, to: from + length });
