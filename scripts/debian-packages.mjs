@@ -15,6 +15,7 @@ const needed = [
   { name: 'smbclient', package: 'smbclient', isThere: () => onPath('smbclient') },
   { name: 'smbtorture', package: 'samba-testsuite', isThere: () => onPath('smbtorture') },
   { name: 'Samba', package: 'samba', isThere: () => existsSync('/usr/sbin/smbd') },
+  { name: "Samba's modules", package: 'samba-vfs-modules', isThere: hasSambaModules },
   { name: 'impacket for Python', package: 'python3-impacket', isThere: () => python('impacket') },
   { name: 'samba for Python', package: 'python3-samba', isThere: () => python('samba') },
   { name: 'nmap', package: 'nmap', isThere: () => onPath('nmap') },
@@ -49,6 +50,15 @@ function hasPostgres() {
   const folder = '/usr/lib/postgresql';
   return (
     existsSync(folder) && readdirSync(folder).some((version) => existsSync(join(folder, version, 'bin', 'initdb')))
+  );
+}
+
+/** Without them Samba lists the share of the tests, and lets nobody connect to it. */
+export function hasSambaModules() {
+  const root = '/usr/lib';
+  return (
+    existsSync(root) &&
+    readdirSync(root).some((folder) => existsSync(join(root, folder, 'samba', 'vfs', 'streams_xattr.so')))
   );
 }
 

@@ -4,11 +4,9 @@
  */
 import { parseArgs } from 'node:util';
 import { ensureDebianPackages } from '../../scripts/debian-packages.mjs';
-import { noSamba, startSamba } from '../support/samba-server.mjs';
 import { startHoldfastSmb } from '../support/smb-target.mjs';
 import { reasonsByTest } from './expected-failures.mjs';
 import { suites } from './suites.mjs';
-import { countOutcomes, noTorture, runSuite } from './torture.mjs';
 
 const { values } = parseArgs({
   options: {
@@ -22,10 +20,14 @@ const { values } = parseArgs({
 });
 
 ensureDebianPackages();
+// What is there is looked at when these are imported: after the installation.
+const { noSamba, startSamba } = await import('../support/samba-server.mjs');
+const { countOutcomes, noTorture, runSuite } = await import('./torture.mjs');
 if (noTorture) throw new Error(noTorture);
 if (values.samba && noSamba) console.log(`without Samba: ${noSamba}`);
 
-const starts = [...(values.holdfast ? [startHoldfastSmb] : []), ...(values.samba && !noSamba ? [startSamba] : [])];
+const isBesideSamba = values.samba && !noSamba;
+const starts = [...(values.holdfast ? [startHoldfastSmb] : []), ...(isBesideSamba ? [startSamba] : [])];
 const flags = values.target === undefined ? [] : [`--target=${values.target}`];
 const chosen = suites.filter(({ name }) => values.only.split(',').some((part) => name.includes(part)));
 /** @type {Map<string, { ours?: string, sambas?: string, reason?: string }>} */
@@ -66,6 +68,8 @@ for (const [name, { ours, sambas, reason }] of [...subtests].sort()) {
   if (sambas === 'passed' && !expected) worse.push(`${how}\n${values.verbose ? reason : firstLine(reason)}`);
   else console.log(`  ${how}${expected ? ` (${expected})` : ''}${values.verbose ? `\n${reason}` : ''}`);
 }
+if (isBesideSamba && ![...subtests.values()].some(({ sambas }) => sambas === 'passed'))
+  worse.push('Samba passes nothing, so that there is nothing to compare with');
 for (const line of worse) console.log(`worse than Samba: ${line}`);
 const total = countOutcomes(new Map([...subtests].map(([name, { ours }]) => [name, /** @type {never} */ (ours)])));
 console.log(

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { hasSambaModules } from '../../scripts/debian-packages.mjs';
 import { freePort, listens } from './free-port.mjs';
 
 /** An account that each Debian has. Samba's users are users of the system. */
@@ -17,7 +18,9 @@ export const noSamba =
     ? 'smbd takes root'
     : !existsSync('/usr/sbin/smbd')
       ? 'samba is not installed from Debian'
-      : undefined;
+      : !hasSambaModules()
+        ? 'samba-vfs-modules is not installed from Debian'
+        : undefined;
 
 /** @returns {Promise<import('./smb-target.mjs').SmbTarget>} */
 export async function startSamba() {
