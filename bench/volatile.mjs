@@ -1,9 +1,11 @@
 /**
- * node bench/volatile.mjs [postgres://...] (build first): opens and closes of 64 clients as commits of volatile rows, in turn with the same
- * commits as logged rows; and the private memory of 100,000 opens.
+ * node bench/volatile.mjs [postgres://... | milliseconds] (build first): opens and closes of 64 clients as commits of volatile rows, in turn
+ * with the same commits as logged rows; and the private memory of 100,000 opens. With a number, each sync of the log takes so much longer,
+ * as on a slower disk.
  */
-import { readFileSync } from 'node:fs';
+import fs, { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
+import { syncBuiltinESMExports } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { encodeKey, volatileKey } from '../build/partition/keys.js';
@@ -17,7 +19,14 @@ const CLIENTS = 64;
 const OPENS = 100_000;
 
 const location = await mkdtemp(join(tmpdir(), 'holdfast-bench-volatile-'));
-const url = process.argv[2];
+const [argument = '0'] = process.argv.slice(2);
+const url = argument.startsWith('postgres') ? argument : undefined;
+const syncMilliseconds = url ? 0 : Number(argument);
+if (syncMilliseconds > 0) {
+  const { fdatasync } = fs;
+  fs.fdatasync = (file, done) => setTimeout(fdatasync, syncMilliseconds, file, done);
+  syncBuiltinESMExports();
+}
 const engine = url ? await openPostgres({ url, schema: `bench ${process.pid}` }) : await openLmdb({ location });
 const partition = openPartition(engine);
 

@@ -9,8 +9,8 @@ import {
   type Commit,
   type Engine,
   type Instant,
+  type Outcome,
   OutcomeUnknown,
-  type RangeCheck,
   type ReadCheck,
   type Snapshot,
   type Timestamp,
@@ -43,6 +43,9 @@ export interface BatchLimits {
   readonly bytesMax: number;
 }
 
+/** Most batches are of one transaction. */
+const NO_WRITES = new Map<Key, BufferedWrite>();
+
 /** Transactions for which the commit has no room are left in `waiting`. */
 export async function runBatch(
   waiting: PendingTransaction[],
@@ -51,7 +54,7 @@ export async function runBatch(
   { writesMax, bytesMax }: BatchLimits,
 ): Promise<Attempt[]> {
   const attempts: Attempt[] = [];
-  const writeSet = new Map<Key, BufferedWrite>();
+  let writeSet = NO_WRITES;
   let bytes = 0;
   while (waiting.length > 0 && writeSet.size < writesMax && bytes < bytesMax) {
     const pending = waiting.shift()!;
@@ -66,6 +69,7 @@ export async function runBatch(
       continue;
     }
     if (waiting.length === 0) return attempts;
+    if (writeSet === NO_WRITES) writeSet = new Map();
     for (const [key, write] of view.writes) {
       writeSet.set(key, mergeWrite(writeSet.get(key), write));
       if (write.kind === 'put') bytes += write.value.length;
@@ -81,39 +85,46 @@ export function makeCommit(
   attempts: readonly Attempt[],
   snapshotGroup: number | undefined,
 ): Commit | undefined {
-  const writeSets: Commit['writeSets'][number][] = [];
-  const checks = new Map<Key, ReadCheck>();
-  const ranges: RangeCheck[] = [];
-  let deadline: Instant | undefined;
-  for (const { view, thrown } of attempts) {
-    const writes = !thrown && view.writes.size > 0;
-    if (writes) writeSets.push({ timestamp: view.timestamp, writes: [...view.writes.values()] });
-    // A result that depends on a write of this commit and on other rows is true only if those are unchanged at the commit.
-    else if (!view.readUncommitted) continue;
-    for (const check of view.checks) checks.set(check.key, check);
-    ranges.push(...view.ranges);
-    if (view.deadline !== undefined && (deadline === undefined || view.deadline < deadline)) deadline = view.deadline;
-  }
-  if (writeSets.length === 0) return undefined;
+  const writers = attempts.filter(isWriter);
+  if (writers.length === 0) return undefined;
+  // A result that depends on a write of this commit and on other rows is true only if those are unchanged at the commit.
+  const views = attempts.filter((each) => isWriter(each) || each.view.readUncommitted).map(({ view }) => view);
+  const [only] = views.length === 1 ? views : [];
   return {
     id: nextId(),
     queueKeys: [queueKey],
-    checks: [...checks.values()],
-    ranges,
-    writeSets: mergeCommutativeSets(writeSets),
-    ...(deadline !== undefined && { deadline }),
-    ...(snapshotGroup !== undefined && { snapshotGroup }),
+    checks: withoutDuplicates(only ? only.checks : views.flatMap(({ checks }) => checks)),
+    ranges: only ? only.ranges : views.flatMap(({ ranges }) => ranges),
+    writeSets: mergeCommutativeSets(
+      writers.map(({ view }) => ({ timestamp: view.timestamp, writes: [...view.writes.values()] })),
+    ),
+    deadline: views.map(({ deadline }) => deadline).reduce(earliest),
+    snapshotGroup,
   };
 }
 
-export async function tryCommit(engine: Engine, commit: Commit): Promise<'committed' | 'conflict' | Error> {
-  try {
-    const outcome = await engine.commit(commit);
-    return outcome === 'unknown' ? new OutcomeUnknown('The store did not say whether the write happened.') : outcome;
-  } catch (error) {
-    return error instanceof Error ? error : new Error(String(error));
-  }
+const isWriter = ({ view, thrown }: Attempt): boolean => !thrown && view.writes.size > 0;
+
+const earliest = (one: Instant | undefined, other: Instant | undefined): Instant | undefined =>
+  one === undefined || (other !== undefined && other < one) ? other : one;
+
+/** The transactions of a batch read many rows in common. */
+function withoutDuplicates(checks: readonly ReadCheck[]): readonly ReadCheck[] {
+  if (checks.length < 2) return checks;
+  return [...new Map(checks.map((check) => [check.key, check])).values()];
 }
+
+type Settled = 'committed' | 'conflict' | Error;
+
+export function tryCommit(engine: Engine, commit: Commit): Settled | Promise<Settled> {
+  const outcome = engine.commit(commit);
+  return typeof outcome === 'string' ? settledFrom(outcome) : outcome.then(settledFrom, errorFrom);
+}
+
+const settledFrom = (outcome: Outcome): Settled =>
+  outcome === 'unknown' ? new OutcomeUnknown('The store did not say whether the write happened.') : outcome;
+
+const errorFrom = (error: unknown): Error => (error instanceof Error ? error : new Error(String(error)));
 
 /** A failed commit is the answer of every transaction that wrote, or read a write of this batch. */
 export function settleBatch(attempts: readonly Attempt[], outcome: 'committed' | Error): void {

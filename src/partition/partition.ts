@@ -166,9 +166,9 @@ export interface Commit {
   readonly queueKeys: readonly Key[];
   readonly checks: readonly ReadCheck[];
   readonly ranges: readonly RangeCheck[];
-  readonly deadline?: Instant;
+  readonly deadline?: Instant | undefined;
   /** The engine's number of the snapshot that was read: an engine may validate against later writes alone. */
-  readonly snapshotGroup?: number;
+  readonly snapshotGroup?: number | undefined;
   /** In the order in which the functions ran. A timestamp not above every version that its writes replace is a conflict. */
   readonly writeSets: readonly { readonly timestamp: Timestamp; readonly writes: readonly Write[] }[];
 }
@@ -182,7 +182,8 @@ export interface Engine {
   readonly clock: Clock & { nextTimestamp(): Timestamp };
   /** The latest committed state: it shows every commit that was acknowledged before this call. */
   snapshot(): PagedSnapshot & { end(): void; readonly group?: number };
-  commit(data: Commit): Promise<Outcome>;
+  /** An outcome that needs no wait is returned at once: a promise would cost as much as a commit in memory. */
+  commit(data: Commit): Outcome | Promise<Outcome>;
   /**
    * Runs the work while commits of other processes for this queue key wait. Engines for one process do not have it. It prevents
    * starvation; correctness does not depend on it.

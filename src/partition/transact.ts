@@ -225,7 +225,8 @@ class Scheduler {
     release();
     if (transactions.length > 0) this.queues.putBack(queueKey, transactions);
     const commit = makeCommit(this.nextCommitId, queueKey, attempts, snapshot.group);
-    const outcome = commit ? await tryCommit(this.engine, commit) : 'committed';
+    const answer = commit ? tryCommit(this.engine, commit) : 'committed';
+    const outcome = answer instanceof Promise ? await answer : answer;
     if (commit) this.settledCommits++;
     this.queues.finish();
     if (outcome === 'conflict') await this.requeue(queueKey, attempts);

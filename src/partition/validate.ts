@@ -30,14 +30,16 @@ export function changesAgainst(rows: CurrentRows): Changes {
       known.set(key, version);
       return rows.versionOf(key) !== version;
     },
-    hasChangedIn({ range, rows: seen }) {
-      const found = rows.rowsIn(range, seen.length + 1);
-      if (found.length !== seen.length) return true;
-      return !found.every(({ key, version }, i) => key === seen[i]!.key && version === seen[i]!.version);
-    },
+    hasChangedIn: (check) => hasChangedIn(rows, check),
     versionOf: (key) => (known.has(key) ? known.get(key) : rows.versionOf(key)),
     bytesOf: (key) => rows.bytesOf(key),
   };
+}
+
+export function hasChangedIn(rows: Pick<CurrentRows, 'rowsIn'>, { range, rows: seen }: RangeCheck): boolean {
+  const found = rows.rowsIn(range, seen.length + 1);
+  if (found.length !== seen.length) return true;
+  return !found.every(({ key, version }, i) => key === seen[i]!.key && version === seen[i]!.version);
 }
 
 /**

@@ -889,6 +889,13 @@ export const plantedBugs = [
     tests: ['src/partition/postgres/volatile.test.ts', '-t', 'are gone after a crash'],
   },
   {
+    name: 'a volatile commit rests on rows that are not durable yet',
+    file: 'src/partition/lmdb/engine.ts',
+    find: 'const mustWait = this.isWriting || ',
+    replace: 'const mustWait = ',
+    tests: ['src/partition/lmdb/volatile-rows.test.ts', '-t', 'in flight'],
+  },
+  {
     name: 'of a commit that cannot be logged the volatile half stays',
     file: 'src/partition/lmdb/engine.ts',
     find: '        volatile.undoGroup();\n',
@@ -898,7 +905,7 @@ export const plantedBugs = [
   {
     name: 'validation skips volatile rows',
     file: 'src/partition/lmdb/group-validation.ts',
-    find: 'isVolatile(check.key) ? compared.hasChanged(check) :',
+    find: 'isVolatile(key) ? this.latest.versionOf(key) !== version :',
     replace: '',
     tests: ['src/partition/lmdb/engine.test.ts'],
   },

@@ -101,7 +101,7 @@ export function intercept(
   return {
     clock: engine.clock,
     snapshot: () => engine.snapshot(),
-    commit: (data) => commit(data, () => engine.commit(data)),
+    commit: (data) => commit(data, async () => engine.commit(data)),
     ...(engine.exclusive && { exclusive: (queueKey, work) => engine.exclusive!(queueKey, work) }),
     close: () => engine.close(),
   };

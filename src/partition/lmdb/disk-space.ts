@@ -176,6 +176,14 @@ export function estimateCommit({ writeSets }: Commit): SizeEstimate {
   return estimate;
 }
 
+/** Whether it needs no disk. A commit without writes waits for the log, as the clock does by it; one with a key that is too long is refused. */
+export function isVolatileAlone({ writeSets }: Commit): boolean {
+  for (const { writes } of writeSets) {
+    for (const { key } of writes) if (!isVolatile(key) || key.length > KEY_BYTES_MAX) return false;
+  }
+  return writeSets.length > 0;
+}
+
 /** Whether at least as many rows are removed as written, counters aside: only such commits are accepted on a full disk. */
 export function freesSpace(commit: Commit): boolean {
   const writes = commit.writeSets.flatMap((writeSet) => writeSet.writes).filter(takesSpace);

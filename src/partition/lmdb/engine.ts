@@ -14,9 +14,9 @@ import {
   type Outcome,
   Unavailable,
 } from '../partition.ts';
-import { estimateCommit, freesSpace, LOW_SPACE, type SizeEstimate } from './disk-space.ts';
+import { estimateCommit, freesSpace, isVolatileAlone, LOW_SPACE, type SizeEstimate } from './disk-space.ts';
 import { isDiskFull, type LmdbFiles } from './files.ts';
-import { type Decision, validateGroup } from './group-validation.ts';
+import { type Decision, GroupValidation } from './group-validation.ts';
 import { type CheckpointOptions, Layers } from './layers.ts';
 import { type LmdbSnapshot, makeSnapshot } from './reads.ts';
 import { type Recovered, recover } from './recovery.ts';
@@ -32,8 +32,8 @@ export interface LmdbOptions extends Pick<ClockOptions, 'wall' | 'monotonic'>, C
 const TICK_MILLISECONDS = 1_000;
 /** The validation of a group blocks the event loop. */
 const GROUP_BYTES_MAX = 1 << 20;
-/** About as long takes a group of volatile rows with this many writes. */
-const VOLATILE_WRITES_MAX = 1_000;
+/** Volatile commits answered in one turn of the event loop; further answers would keep sockets and timers waiting. */
+const VOLATILE_PER_TURN = 128;
 /** Callers answered in one turn of the event loop send their next commits together, too. */
 const ANSWERS_PER_TURN = 16;
 
@@ -63,15 +63,16 @@ class LmdbEngine implements Engine {
   /** Open snapshots by group, oldest first: group numbers only rise, and a Map keeps the order of insertion. */
   private readonly openSnapshots = new Map<number, number>();
   private readonly waiting: PendingCommit[] = [];
-  /** Commits of volatile rows alone. */
+  /** Commits of volatile rows alone that came while a group was in flight. */
   private readonly waitingVolatile: PendingCommit[] = [];
   private isScheduled = false;
   /** A group is in flight. While true, no other group is validated: it might rest on rows that are lost. */
   private isWriting = false;
   /** Writers wait, so that the checkpoint can follow. */
   private isPaused = false;
-  /** A group of volatile rows was decided in this turn of the event loop; a further one would keep sockets and timers waiting. */
-  private hasDecidedVolatile = false;
+  /** In this turn of the event loop. */
+  private volatileAnswers = 0;
+  private nextTurn: Promise<void> | undefined;
   /** The validation instant of the group that is not visible yet; 0: there is none. */
   private decidedAt: Instant = 0n;
   /** Final: after a failed sync the state on disk is unknown until the next start, so nothing more is written. */
@@ -85,7 +86,7 @@ class LmdbEngine implements Engine {
     this.files = recovered.files;
     this.wal = recovered.wal;
     const schedule = (): void => this.schedule();
-    const drain = (): Promise<Outcome> => this.commit(EMPTY_COMMIT);
+    const drain = (): Promise<Outcome> => this.enqueue(EMPTY_COMMIT);
     this.clock = new ReservedClock({ wall, monotonic, atLeast: recovered.highWater }, schedule, drain);
     this.layers = new Layers(location, recovered, options, schedule, (error) => this.fail(error));
     this.ticker = setInterval(() => {
@@ -103,14 +104,17 @@ class LmdbEngine implements Engine {
     });
   }
 
-  commit(data: Commit): Promise<Outcome> {
+  commit(data: Commit): Outcome | Promise<Outcome> {
+    const mustWait = this.isWriting || this.failure || this.isClosing;
+    return mustWait || !isVolatileAlone(data) ? this.enqueue(data) : this.answerVolatile(this.decideVolatile(data));
+  }
+
+  private enqueue(data: Commit): Promise<Outcome> {
     return new Promise((resolve, reject) => {
       const refusal = this.failure ?? (this.isClosing ? new Unavailable('The store is closed.') : undefined);
       if (refusal) throw refusal;
       const size = estimateCommit(data);
-      // A commit without writes waits for the log, as the clock does by it.
-      const isLogged = !size.isZero || data.writeSets.length === 0;
-      (isLogged ? this.waiting : this.waitingVolatile).push({ data, size, resolve, reject });
+      (isVolatileAlone(data) ? this.waitingVolatile : this.waiting).push({ data, size, resolve, reject });
       this.schedule();
     });
   }
@@ -167,7 +171,11 @@ class LmdbEngine implements Engine {
       for (const { reject } of [...this.waiting.splice(0), ...this.waitingVolatile.splice(0)]) reject(this.failure);
       return;
     }
-    if (this.waitingVolatile.length > 0 && !this.hasDecidedVolatile) this.decideVolatile();
+    if (this.waitingVolatile.length > 0) {
+      const commits = this.waitingVolatile.splice(0);
+      const decisions = commits.map(({ data }) => this.decideVolatile(data));
+      answerInSlices(commits, decisions, 0);
+    }
     if (this.isPaused || (this.waiting.length === 0 && !this.clock.isReservationPending)) return;
     // The end of the checkpoint schedules again. A checkpoint that cannot start for lack of space must not stop the writers.
     if (this.layers.isBehind && this.layers.checkpointNow()) return;
@@ -178,30 +186,31 @@ class LmdbEngine implements Engine {
     else if (this.waiting.length > 0) this.schedule();
   }
 
-  /** Nothing is in flight, so all that these commits read is durable, and they need no sync. */
-  private decideVolatile(): void {
-    let writes = 0;
-    let count = 0;
-    while (count < this.waitingVolatile.length && writes < VOLATILE_WRITES_MAX)
-      writes += countWrites(this.waitingVolatile[count++]!);
-    const commits = this.waitingVolatile.splice(0, count);
-    const { decisions, number } = this.validate(commits);
-    this.group = number;
-    this.hasDecidedVolatile = true;
-    setImmediate(() => {
-      this.hasDecidedVolatile = false;
-      if (this.waitingVolatile.length > 0) this.schedule();
-    });
-    answerInSlices(commits, decisions, 0);
+  /** Nothing is in flight, so all that this commit read is durable, and it needs no sync. */
+  private decideVolatile(commit: Commit): Decision {
+    const group = this.beginGroup(this.clock.current());
+    const decision = group.decide(commit);
+    group.end();
+    this.group++;
+    return decision;
   }
 
-  private validate(commits: readonly PendingCommit[]) {
-    const now = this.clock.current();
-    const number = this.group + 1;
+  private answerVolatile(decision: Decision): Outcome | Promise<Outcome> {
+    if (typeof decision !== 'string') return Promise.reject(decision);
+    if (this.volatileAnswers++ === 0) setImmediate(this.endTurn);
+    if (this.volatileAnswers <= VOLATILE_PER_TURN) return decision;
+    this.nextTurn ??= new Promise((resolve) => setImmediate(resolve));
+    return this.nextTurn.then(() => decision);
+  }
+
+  private readonly endTurn = (): void => {
+    this.volatileAnswers = 0;
+    this.nextTurn = undefined;
+  };
+
+  private beginGroup(now: Instant): GroupValidation {
     const oldestSnapshot = this.openSnapshots.keys().next().value ?? this.group;
-    const all = commits.map(({ data }) => data);
-    const decisions = validateGroup(all, this.layers, this.clock, { number, oldestSnapshot, now });
-    return { number, now, decisions };
+    return new GroupValidation(this.layers, this.clock, { number: this.group + 1, oldestSnapshot, now });
   }
 
   private takeGroup(): PendingCommit[] {
@@ -232,7 +241,11 @@ class LmdbEngine implements Engine {
     this.isWriting = true;
     const { layers, clock, wal } = this;
     const { active, volatile } = layers;
-    const { number, now, decisions } = this.validate(commits);
+    const now = clock.current();
+    const number = this.group + 1;
+    const group = this.beginGroup(now);
+    const decisions = commits.map(({ data }) => group.decide(data));
+    group.end();
     const until = clock.takeReservation();
     if (active.written.length === 0 && until === undefined) {
       this.group = number;
@@ -286,12 +299,6 @@ class LmdbEngine implements Engine {
     );
     this.schedule();
   }
-}
-
-function countWrites({ data }: PendingCommit): number {
-  let count = 0;
-  for (const { writes } of data.writeSets) count += writes.length;
-  return count;
 }
 
 function countTransactions(commits: readonly PendingCommit[]): number {

@@ -4,11 +4,20 @@
  */
 import type { ReservedClock } from '../clock.ts';
 import { isVolatile, type Key, reachesVolatile } from '../keys.ts';
-import { type Commit, type Instant, type Outcome, Unavailable } from '../partition.ts';
-import { type Changes, changesAgainst, validateCommit } from '../validate.ts';
+import {
+  type Commit,
+  type Instant,
+  type Outcome,
+  type RangeCheck,
+  type ReadCheck,
+  type Timestamp,
+  Unavailable,
+} from '../partition.ts';
+import { type Changes, changesAgainst, hasChangedIn, validateCommit } from '../validate.ts';
 import { applyCommutative, leavesUnchanged, versionAfterCommutative } from '../values.ts';
 import type { Layers } from './layers.ts';
 import type { Entry } from './overlay.ts';
+import type { LayeredView } from './reads.ts';
 
 /** An error: the commit was refused. */
 export type Decision = Outcome | Error;
@@ -21,43 +30,45 @@ export interface GroupOptions {
   readonly now: Instant;
 }
 
-export function validateGroup(
-  commits: readonly Commit[],
-  layers: Layers,
-  clock: ReservedClock,
-  { number, oldestSnapshot, now }: GroupOptions,
-): Decision[] {
-  const { active, generations, emptyRanges, volatile } = layers;
-  active.beginGroup(number, oldestSnapshot);
-  volatile.beginGroup(number, oldestSnapshot);
-  const latest = layers.uncommittedView(number);
+export class GroupValidation {
+  private readonly layers: Layers;
+  private readonly clock: ReservedClock;
+  private readonly now: Instant;
+  private readonly latest: LayeredView;
 
-  /**
-   * Considers only writes after the snapshot, while all of them are in the overlay. A commit's timestamps were proposed after its snapshot,
-   * when the clock had observed every version in it: so only a row written since can have a version above them. Volatile rows are compared:
-   * they are in memory anyway, and nothing tells of one that was removed since.
-   */
-  const changesSince = (group: number): Changes => {
-    const change = (key: Key): Entry | undefined => {
-      for (const generation of generations) {
-        const entry = generation.changeSince(group, key);
-        if (entry) return entry;
-      }
-      return undefined;
-    };
-    const compared = changesAgainst(latest);
-    return {
-      hasChanged: (check) => (isVolatile(check.key) ? compared.hasChanged(check) : change(check.key) !== undefined),
-      hasChangedIn: (check) =>
-        reachesVolatile(check.range)
-          ? compared.hasChangedIn(check)
-          : generations.some((generation) => generation.hasChangeSince(group, check.range)),
-      versionOf: (key) => (isVolatile(key) ? compared.versionOf(key) : change(key)?.version),
-      bytesOf: (key) => latest.bytesOf(key),
-    };
-  };
+  constructor(layers: Layers, clock: ReservedClock, { number, oldestSnapshot, now }: GroupOptions) {
+    this.layers = layers;
+    this.clock = clock;
+    this.now = now;
+    layers.active.beginGroup(number, oldestSnapshot);
+    layers.volatile.beginGroup(number, oldestSnapshot);
+    this.latest = layers.uncommittedView(number);
+  }
 
-  function apply({ timestamp, writes }: Commit['writeSets'][number]): void {
+  decide(commit: Commit): Decision {
+    const { layers, latest } = this;
+    const group = commit.snapshotGroup;
+    const isInOverlay = group !== undefined && layers.overlayHasAllSince(group);
+    const changes = isInOverlay ? new ChangesSince(group, latest) : changesAgainst(latest);
+    const verdict = validateCommit(commit, changes, this.now);
+    if (verdict === 'conflict') return 'conflict';
+    if (verdict === 'valid') {
+      for (const writeSet of commit.writeSets) this.apply(writeSet);
+      return 'committed';
+    }
+    if ('invalid' in verdict) return new Unavailable(verdict.invalid);
+    this.clock.observe(verdict.conflictingVersion);
+    return 'conflict';
+  }
+
+  end(): void {
+    this.layers.active.endGroup();
+    this.layers.volatile.endGroup();
+  }
+
+  private apply({ timestamp, writes }: Commit['writeSets'][number]): void {
+    const { clock, latest } = this;
+    const { active, emptyRanges, volatile } = this.layers;
     clock.observe(timestamp);
     for (const write of writes) {
       const { key } = write;
@@ -78,21 +89,44 @@ export function validateGroup(
       rows.write(key, version, applyCommutative(found?.value, write));
     }
   }
+}
 
-  const decisions = commits.map((commit): Decision => {
-    const group = commit.snapshotGroup;
-    const isInOverlay = group !== undefined && layers.overlayHasAllSince(group);
-    const verdict = validateCommit(commit, isInOverlay ? changesSince(group) : changesAgainst(latest), now);
-    if (verdict === 'conflict') return 'conflict';
-    if (verdict === 'valid') {
-      for (const writeSet of commit.writeSets) apply(writeSet);
-      return 'committed';
+/**
+ * Considers only writes after the snapshot of this group, while all of them are in the overlay. A commit's timestamps were proposed after
+ * its snapshot, when the clock had observed every version in it: so only a row written since can have a version above them. Volatile rows
+ * are compared: they are in memory anyway, and nothing tells of one that was removed since.
+ */
+class ChangesSince implements Changes {
+  private readonly group: number;
+  private readonly latest: LayeredView;
+
+  constructor(group: number, latest: LayeredView) {
+    this.group = group;
+    this.latest = latest;
+  }
+
+  hasChanged({ key, version }: ReadCheck): boolean {
+    return isVolatile(key) ? this.latest.versionOf(key) !== version : this.change(key) !== undefined;
+  }
+
+  hasChangedIn(check: RangeCheck): boolean {
+    if (reachesVolatile(check.range)) return hasChangedIn(this.latest, check);
+    return this.latest.generations.some((generation) => generation.hasChangeSince(this.group, check.range));
+  }
+
+  versionOf(key: Key): Timestamp | undefined {
+    return isVolatile(key) ? this.latest.versionOf(key) : this.change(key)?.version;
+  }
+
+  bytesOf(key: Key): number | undefined {
+    return this.latest.bytesOf(key);
+  }
+
+  private change(key: Key): Entry | undefined {
+    for (const generation of this.latest.generations) {
+      const entry = generation.changeSince(this.group, key);
+      if (entry) return entry;
     }
-    if ('invalid' in verdict) return new Unavailable(verdict.invalid);
-    clock.observe(verdict.conflictingVersion);
-    return 'conflict';
-  });
-  active.endGroup();
-  volatile.endGroup();
-  return decisions;
+    return undefined;
+  }
 }

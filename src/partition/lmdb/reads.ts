@@ -79,7 +79,7 @@ const NEIGHBOURS_MIN = 8;
 /** The rows as groups up to `group` left them. */
 export class LayeredView implements CurrentRows {
   readonly group: number;
-  private readonly generations: readonly Generation[];
+  readonly generations: readonly Generation[];
   private readonly checkpoint: CheckpointState;
   private readonly volatile: VolatileRows;
   private readonly emptyRanges: EmptyRanges | undefined;

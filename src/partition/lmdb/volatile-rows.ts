@@ -26,14 +26,15 @@ class VolatileVersion {
   }
 }
 
-const UNSORTED_MAX = 256;
+/** A scan sorts at most about this many keys. */
+const UNSORTED_MAX = 1_024;
 
 export class VolatileRows {
   /** The newest version of each key. */
   private readonly newest = new Map<Key, VolatileVersion>();
   private readonly sorted = new SortedKeys();
-  /** New keys since the last scan; some may be removed again. */
-  private unsorted: Key[] = [];
+  /** Keys that are not sorted yet: most rows live shortly, and no scan comes meanwhile. */
+  private readonly unsorted = new Set<Key>();
   private group = 0;
   /** Of the last group, one per key. */
   written: VolatileVersion[] = [];
@@ -52,7 +53,7 @@ export class VolatileRows {
   write(key: Key, timestamp: Timestamp, value: Uint8Array | undefined): void {
     let version = this.newest.get(key);
     if (version?.group !== this.group) {
-      if (version === undefined) this.unsorted.push(key);
+      if (version === undefined) this.unsorted.add(key);
       version = new VolatileVersion(key, this.group, version);
       this.newest.set(key, version);
       this.written.push(version);
@@ -63,10 +64,7 @@ export class VolatileRows {
 
   endGroup(): void {
     for (const version of this.written) if (version.older || version.value === undefined) this.replacing.push(version);
-    if (this.unsorted.length <= UNSORTED_MAX) return;
-    // Most rows live shortly.
-    this.unsorted = this.unsorted.filter((key) => this.newest.has(key));
-    if (this.unsorted.length > UNSORTED_MAX / 2) this.sort();
+    if (this.unsorted.size > UNSORTED_MAX) this.sort();
   }
 
   /** The last group could not be logged. */
@@ -126,13 +124,13 @@ export class VolatileRows {
 
   private deleteKey(key: Key): void {
     this.newest.delete(key);
-    this.sorted.delete(key);
+    if (!this.unsorted.delete(key)) this.sorted.delete(key);
   }
 
   private sort(): void {
-    if (this.unsorted.length === 0) return;
-    for (const key of this.unsorted.sort()) if (this.newest.has(key)) this.sorted.add(key);
-    this.unsorted = [];
+    if (this.unsorted.size === 0) return;
+    for (const key of [...this.unsorted].sort()) this.sorted.add(key);
+    this.unsorted.clear();
   }
 }
 
