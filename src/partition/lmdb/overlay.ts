@@ -57,8 +57,6 @@ export class Entry {
   }
 }
 
-const UNSORTED_MAX = 256;
-
 /** The rows of one segment of the log (a memtable). Released as a whole, once it is checkpointed and no snapshot uses it. */
 export class Generation {
   /** The newest version of each key. */
@@ -69,9 +67,7 @@ export class Generation {
   /** The entries of the last group, one per key. */
   written: Entry[] = [];
   private oldest = 0;
-  private readonly sorted = new SortedKeys();
-  /** New keys since the last scan: sorting many at once costs less. */
-  private readonly unsorted: Key[] = [];
+  private readonly keys = new SortedKeys();
   readonly sizeEstimate = new SizeEstimate();
 
   /** The version that a snapshot of this group sees. */
@@ -96,7 +92,7 @@ export class Generation {
       found.set(version, value);
       return;
     }
-    if (found === undefined) this.unsorted.push(key);
+    if (found === undefined) this.keys.add(key);
     else if (found.group <= this.oldest) found.older = undefined;
     const entry = new Entry(key, this.group, found);
     entry.set(version, value);
@@ -109,17 +105,15 @@ export class Generation {
       if (older === undefined || (valueBytes ?? 0) > (older.valueBytes ?? 0))
         this.sizeEstimate.add(key.length, valueBytes);
     }
-    if (this.unsorted.length > UNSORTED_MAX) this.sort();
   }
 
   /** The last group could not be logged. */
   undoGroup(): void {
-    this.sort();
     for (const { key, older } of this.written) {
       if (older) this.entries.set(key, older);
       else {
         this.entries.delete(key);
-        this.sorted.delete(key);
+        this.keys.delete(key);
       }
     }
   }
@@ -143,14 +137,7 @@ export class Generation {
   }
 
   keysIn(range: Range, reverse = false): Iterable<Key> {
-    this.sort();
-    return this.sorted.in(range, reverse);
-  }
-
-  private sort(): void {
-    if (this.unsorted.length === 0) return;
-    for (const key of this.unsorted.sort()) this.sorted.add(key);
-    this.unsorted.length = 0;
+    return this.keys.in(range, reverse);
   }
 }
 

@@ -26,15 +26,10 @@ class VolatileVersion {
   }
 }
 
-/** A scan sorts at most about this many keys. */
-const UNSORTED_MAX = 1_024;
-
 export class VolatileRows {
   /** The newest version of each key. */
   private readonly newest = new Map<Key, VolatileVersion>();
-  private readonly sorted = new SortedKeys();
-  /** Keys that are not sorted yet: most rows live shortly, and no scan comes meanwhile. */
-  private readonly unsorted = new Set<Key>();
+  private readonly keys = new SortedKeys();
   private group = 0;
   /** Of the last group, one per key. */
   written: VolatileVersion[] = [];
@@ -53,7 +48,7 @@ export class VolatileRows {
   write(key: Key, timestamp: Timestamp, value: Uint8Array | undefined): void {
     let version = this.newest.get(key);
     if (version?.group !== this.group) {
-      if (version === undefined) this.unsorted.add(key);
+      if (version === undefined) this.keys.add(key);
       version = new VolatileVersion(key, this.group, version);
       this.newest.set(key, version);
       this.written.push(version);
@@ -64,7 +59,6 @@ export class VolatileRows {
 
   endGroup(): void {
     for (const version of this.written) if (version.older || version.value === undefined) this.replacing.push(version);
-    if (this.unsorted.size > UNSORTED_MAX) this.sort();
   }
 
   /** The last group could not be logged. */
@@ -88,8 +82,7 @@ export class VolatileRows {
   }
 
   *rowsIn(range: Range, group: number, reverse: boolean): Iterable<Row> {
-    this.sort();
-    for (const key of this.sorted.in(range, reverse)) {
+    for (const key of this.keys.in(range, reverse)) {
       const row = this.get(key, group);
       if (row) yield row;
     }
@@ -98,8 +91,7 @@ export class VolatileRows {
   /** True also for removed rows and rows of later groups. */
   hasAny(range: Range): boolean {
     if (this.newest.size === 0) return false;
-    this.sort();
-    for (const _ of this.sorted.in(range)) return true;
+    for (const _ of this.keys.in(range)) return true;
     return false;
   }
 
@@ -124,13 +116,7 @@ export class VolatileRows {
 
   private deleteKey(key: Key): void {
     this.newest.delete(key);
-    if (!this.unsorted.delete(key)) this.sorted.delete(key);
-  }
-
-  private sort(): void {
-    if (this.unsorted.size === 0) return;
-    for (const key of [...this.unsorted].sort()) this.sorted.add(key);
-    this.unsorted.clear();
+    this.keys.delete(key);
   }
 }
 

@@ -76,8 +76,10 @@ export function openMemory({ inject, ...clockOptions }: MemoryOptions = {}): Eng
     const existing = versions.get(key);
     const latest: RowVersion = row ? { since: commits, row } : { since: commits };
     if (existing) existing.push(latest);
-    else versions.set(key, [latest]);
-    keys.add(key);
+    else {
+      versions.set(key, [latest]);
+      keys.add(key);
+    }
     multiVersioned.add(key);
   }
 
