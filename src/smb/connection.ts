@@ -112,14 +112,20 @@ export class Connection {
     for (const request of this.runningAsync.values()) if (request.header.sessionId === session.id) request.abort();
   }
 
-  send(packet: Buffer): void {
+  /** @param parts of one packet, at least one */
+  send(...parts: readonly Buffer[]): void {
     if (this.#isClosed) return;
     const prefix = Buffer.alloc(4);
-    prefix.writeUIntBE(packet.length, 1, 3);
+    prefix.writeUIntBE(
+      parts.reduce((sum, { length }) => sum + length, 0),
+      1,
+      3,
+    );
     this.#progressAt = Math.max(this.#progressAt, this.#socket.writableLength === 0 ? performance.now() : 0);
     this.#socket.cork();
     this.#socket.write(prefix);
-    this.#socket.write(packet, () => {
+    for (const part of parts.slice(0, -1)) this.#socket.write(part);
+    this.#socket.write(parts.at(-1)!, () => {
       this.#progressAt = performance.now();
     });
     this.#socket.uncork();

@@ -260,7 +260,8 @@ function sendAnswers(connection: Connection, answers: readonly Answer[], encrypt
     return part;
   });
   const packet = parts.length === 1 ? parts[0]! : Buffer.concat(parts);
-  connection.send(encryptedBy?.cipher ? encryptedBy.cipher.encrypt(packet, encryptedBy.id) : packet);
+  if (encryptedBy?.cipher) connection.send(...encryptedBy.cipher.encrypt(packet, encryptedBy.id));
+  else connection.send(packet);
 }
 
 function padded(bytes: Buffer): Buffer {

@@ -45,6 +45,19 @@ it('There are so many connections and no more', async () => {
   expect((await first.echo()).status).toBe('STATUS_SUCCESS');
 });
 
+it('A session has so many connections and no more', async () => {
+  server = await TestSmbServer.start({ channelsPerSession: 2 });
+  const { sessionId, signer } = await server.signIn();
+  const bind = async () => {
+    const other = await server.connect();
+    await other.negotiate();
+    Object.assign(other, { sessionId, signer });
+    return (await other.signIn(ACCOUNT.name, ACCOUNT.keys[0]!, { flags: 1 })).status;
+  };
+  expect(await bind()).toBe('STATUS_SUCCESS');
+  expect(await bind()).toBe('STATUS_INSUFFICIENT_RESOURCES');
+});
+
 it('A compound has so many messages and no more', async () => {
   server = await TestSmbServer.start({ compoundMessages: 3 });
   const connection = await server.signIn();

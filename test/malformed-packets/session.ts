@@ -108,7 +108,7 @@ export class FuzzSession {
     if (this.#kind.protection === 'signed') {
       for (const { start, end } of messagesOf(packet)) connection.signer!.sign(packet.subarray(start, end));
     }
-    return this.#kind.protection === 'encrypted' ? connection.cipher!.encrypt(packet, connection.sessionId) : packet;
+    return this.isEncrypted ? Buffer.concat(connection.cipher!.encrypt(packet, connection.sessionId)) : packet;
   }
 
   get isEncrypted(): boolean {

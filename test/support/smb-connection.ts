@@ -62,6 +62,8 @@ export interface NegotiateOptions {
 /** Changes what a client sends to sign in. */
 export interface SignInOptions {
   readonly securityMode?: number;
+  /** Of SESSION_SETUP; 1 binds the connection to the session whose id and signer it has. */
+  readonly flags?: number;
   /** Of either message, after it was made. */
   readonly changeToken?: (token: Buffer) => Buffer;
   /** Of what the client's proof covers. */
@@ -135,7 +137,7 @@ export class SmbConnection {
   }
 
   sendPacket(packet: Buffer): void {
-    this.sendBytes(frame(this.isEncrypting ? this.cipher!.encrypt(packet, this.sessionId) : packet));
+    this.sendBytes(frame(this.isEncrypting ? Buffer.concat(this.cipher!.encrypt(packet, this.sessionId)) : packet));
   }
 
   /** Resolves once the server has ended the connection. */
@@ -218,8 +220,8 @@ export class SmbConnection {
 
   /** By NTLM, without SPNEGO unless a token is changed to it. Returns the last answer. */
   async signIn(user: string, key: string, options: SignInOptions = {}): Promise<SmbAnswer> {
-    const { securityMode = 1, changeToken = (token) => token, changeProved } = options;
-    const first = await this.#setUp(changeToken(ntlmNegotiate()), securityMode);
+    const { securityMode = 1, flags = 0, changeToken = (token) => token, changeProved } = options;
+    const first = await this.#setUp(changeToken(ntlmNegotiate()), securityMode, flags);
     if (first.status !== 'STATUS_MORE_PROCESSING_REQUIRED') return first;
     this.sessionId = first.header.sessionId;
     const { securityBuffer } = first.decode(SessionSetupResponse);
@@ -228,7 +230,7 @@ export class SmbConnection {
     if (challengeAt < 0) return first;
     const challenge = securityBuffer.subarray(challengeAt);
     const proof = ntlmAuthenticate(challenge, { user, password: key }, changeProved);
-    const last = await this.#setUp(changeToken(proof.message), securityMode);
+    const last = await this.#setUp(changeToken(proof.message), securityMode, flags);
     if (last.status !== 'STATUS_SUCCESS') return last;
     if (!this.signer) this.#deriveKeys(proof.sessionKey);
     return last;
@@ -253,8 +255,8 @@ export class SmbConnection {
     return this.request(13, EmptyBody, {});
   }
 
-  async #setUp(securityBuffer: Buffer, securityMode: number): Promise<SmbAnswer> {
-    const fields = { flags: 0, securityMode, capabilities: 0, channel: 0, securityBuffer, previousSessionId: 0n };
+  async #setUp(securityBuffer: Buffer, securityMode: number, flags: number): Promise<SmbAnswer> {
+    const fields = { flags, securityMode, capabilities: 0, channel: 0, securityBuffer, previousSessionId: 0n };
     const packet = this.encode([{ command: 1, body: encodeBody(SessionSetupRequest, fields) }]);
     this.sendPacket(packet);
     const answers = await this.receive();

@@ -24,8 +24,8 @@ export class MessageCipher {
     this.#nonce = randomBytes(nonceBytes(cipher));
   }
 
-  /** The transform header and the encrypted message. */
-  encrypt(message: Buffer, sessionId: bigint): Buffer {
+  /** The transform header, and the encrypted message. */
+  encrypt(message: Buffer, sessionId: bigint): readonly [header: Buffer, encrypted: Buffer] {
     const nonce = Buffer.alloc(16);
     this.#nonce.copy(nonce);
     this.#sent += 1;
@@ -43,7 +43,7 @@ export class MessageCipher {
     const encrypted = cipher.update(message);
     cipher.final();
     cipher.getAuthTag().copy(header, 4);
-    return Buffer.concat([header, encrypted]);
+    return [header, encrypted];
   }
 
   /** Throws a WireError if the bytes are not what the client encrypted. */
