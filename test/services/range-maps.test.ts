@@ -483,6 +483,39 @@ describe('A merge', () => {
   });
 });
 
+describe('A copy that shares chunks', () => {
+  it('names them again, and no byte of a chunk twice in a page; a merge moves what is left visible', async () => {
+    const { world, id, settle } = await openOne();
+    const copy = world.newId();
+    await world.create(copy);
+    await world.write(id, 0, 100, 1);
+    const share = (from: number, to: number, count: number) =>
+      world.share(copy, to, { id, gen: undefined, unit: from }, count);
+    expect(await share(0, 0, 50)).toBe(true);
+    expect(await share(0, 100, 50)).toBe(false);
+    expect(await share(49, 100, 51)).toBe(false);
+    expect(await share(50, 100, 50)).toBe(true);
+    // Another page.
+    expect(await share(0, 400, 100)).toBe(true);
+    expect(await world.chunkBytes()).toBe(100 * UNIT);
+    await world.write(copy, 0, 48, 2);
+    await world.merge(copy, 0);
+    await settle();
+    const expected = Buffer.concat([bytesOfUnits(0, 48, 2), bytesOfUnits(48, 2, 1), Buffer.alloc(50 * UNIT)]);
+    expectSame(await world.read(copy, undefined, 0, 100 * UNIT), expected, 'the beginning');
+    expectSame(await world.read(copy, undefined, 100 * UNIT, 150 * UNIT), bytesOfUnits(50, 50, 1), 'the second part');
+    expectSame(await world.read(copy, undefined, 400 * UNIT, 500 * UNIT), bytesOfUnits(0, 100, 1), 'the other page');
+    expect(await world.findings()).toEqual([]);
+  });
+
+  it('is refused for a range in many pieces', async () => {
+    const { world, id } = await openOne();
+    for (let unit = 0; unit < 80; unit += 2) await world.write(id, unit, 1, 1);
+    expect(await world.share(id, 200, { id, gen: undefined, unit: 0 }, 20)).toBe(true);
+    expect(await world.share(id, 300, { id, gen: undefined, unit: 0 }, 80)).toBe(false);
+  });
+});
+
 describe('Writes that begin and end anywhere', () => {
   it('are listed in units, whichever bytes of a unit were written', async () => {
     const { world, id } = await openOne();
