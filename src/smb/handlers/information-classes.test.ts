@@ -244,7 +244,7 @@ describe('IOCTL', () => {
   };
 
   it.each([
-    ...(['queryNetworkInterfaceInfo', 'srvRequestResumeKey', 'srvEnumerateSnapshots'] as const),
+    ...(['srvRequestResumeKey', 'srvEnumerateSnapshots'] as const),
     ...(['setSparse', 'createOrGetObjectId', 'getCompression'] as const),
   ])('%s is answered', async (name) => {
     expect(await control(FSCTL[name], await open('a'))).toBe('STATUS_SUCCESS');
@@ -253,14 +253,22 @@ describe('IOCTL', () => {
   it.each([
     ['setZeroData', 'INVALID_PARAMETER'],
     ['queryAllocatedRanges', 'INVALID_PARAMETER'],
-    ['dfsGetReferrals', 'NOT_FOUND'],
     ['lmrRequestResiliency', 'INVALID_DEVICE_REQUEST'],
     ['getReparsePoint', 'INVALID_DEVICE_REQUEST'],
     ['setReparsePoint', 'INVALID_DEVICE_REQUEST'],
     ['pipeTransceive', 'INVALID_DEVICE_REQUEST'],
-    ['pipeWait', 'INVALID_DEVICE_REQUEST'],
-  ] as const)('%s without an input is refused by STATUS_%s', async (name, status) => {
+    ['pipeWait', 'INVALID_PARAMETER'],
+    ['queryNetworkInterfaceInfo', 'INVALID_PARAMETER'],
+    ['validateNegotiateInfo', 'INVALID_PARAMETER'],
+    ['dfsGetReferrals', 'INVALID_PARAMETER'],
+  ] as const)('%s on a file, without an input, is refused by STATUS_%s', async (name, status) => {
     expect(await control(FSCTL[name], await open('a'))).toBe(`STATUS_${status}`);
+  });
+
+  it('concerns the connection where it names no open', async () => {
+    expect(await control(FSCTL.queryNetworkInterfaceInfo, UNKNOWN)).toBe('STATUS_SUCCESS');
+    expect(await control(FSCTL.dfsGetReferrals, UNKNOWN)).toBe('STATUS_NOT_FOUND');
+    expect(await control(FSCTL.pipeWait, UNKNOWN)).toBe('STATUS_INVALID_DEVICE_REQUEST');
   });
 
   it('waits for no pipe: there is one, or there is none', async () => {

@@ -3,6 +3,7 @@ import { type HandlerResult, type OpenContext, Reply, type TreeContext } from '.
 import type { PipeOpen } from '../pipe-open.ts';
 import { SmbError, STATUS } from '../statuses.ts';
 import type { PipeTree, Tree } from '../trees.ts';
+import { isPreviousFileId } from '../wire/file-id.ts';
 import { FSCTL, IOCTL_IS_FSCTL, type IoctlRequest, type IoctlResponse } from '../wire/ioctl.ts';
 import { copyChunks, requestResumeKey } from './copy-chunks.ts';
 import {
@@ -69,7 +70,10 @@ async function runFsctl(request: IoctlRequest, context: TreeContext<Tree>) {
 function startFsctl(request: IoctlRequest, context: TreeContext<Tree>): FsctlResult | Promise<FsctlResult> {
   const { ctlCode, fileId } = request;
   const ofConnection = connectionFsctls[ctlCode];
-  if (ofConnection) return ofConnection(request, context);
+  if (ofConnection) {
+    if (!isPreviousFileId(fileId)) throw new SmbError('INVALID_PARAMETER');
+    return ofConnection(request, context);
+  }
   const { tree } = context;
   const open = context.findOpen(fileId);
   const ofFile = fileFsctls[ctlCode];
