@@ -51,6 +51,23 @@ describe('transactCombined', () => {
     expect(inputsOf(sum)).toEqual([[1, 2, 3]]);
   });
 
+  it('can draw a timestamp for each, of which the last one is the version of the rows', async () => {
+    const partition = open();
+    const stamps: CombinedFunction<number, bigint> = {
+      weightMax: 100,
+      weight: () => 1,
+      async run(tx, inputs) {
+        const results = inputs.map((n) => ({ value: n === 1 ? tx.timestamp : tx.nextTimestamp() }));
+        tx.put(ROW, bytes(inputs.length));
+        expect(() => tx.nextTimestamp()).toThrow('keeps its timestamp');
+        return results;
+      },
+    };
+    const [one, two, three] = await Promise.all([1, 2, 3].map((n) => partition.transactCombined(QUEUE_KEY, n, stamps)));
+    expect(one! < two! && two! < three!).toBe(true);
+    expect((await partition.read((at) => at.get(ROW)))?.version).toBe(three);
+  });
+
   it('combines calls between which other transactions wait', async () => {
     const partition = open();
     const sum = makeSum();

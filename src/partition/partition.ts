@@ -56,6 +56,11 @@ export interface PagedSnapshot extends Snapshot {
 export interface Transaction extends Snapshot {
   /** The version that this transaction's writes will have. */
   readonly timestamp: Timestamp;
+  /**
+   * Draws a later timestamp, which is the transaction's from then on. Only before its first write: for a function that answers several calls
+   * with a state of a row each, of which the last one is written.
+   */
+  nextTimestamp(): Timestamp;
   /** A scan that the commit does not validate: only a hint. */
   scanUnchecked(range: Range, options: ScanOptions): Promise<Row[]>;
   /** As `getMany`, and like `scanUnchecked` only a hint. */

@@ -49,6 +49,13 @@ export class TransactionView implements Transaction {
     return this.timestamp;
   }
 
+  nextTimestamp(): Timestamp {
+    // A later transaction of the batch would read a version that the commit does not write.
+    if (this.writes.size > 0) throw new Error('a transaction that has written keeps its timestamp');
+    this.proposed = this.propose(this.snapshot.now);
+    return this.proposed;
+  }
+
   async get(key: Key): Promise<Row | undefined> {
     const buffered = this.bufferedAt(key);
     if (buffered) return rowFrom(buffered);

@@ -52,6 +52,7 @@ export interface MapPage {
 const PIECE_BYTES_WANTED = 64 << 10;
 const PIECES_WANTED = 64;
 const CHUNKS_WANTED = 16;
+/** Of a piece that another write continues: its row is logged again. */
 const JOINED_BYTES_MAX = 8 << 10;
 /** More than a page can have whose writes begin and end at multiples of 512 bytes; merge.ts joins those of others. */
 const SEGMENTS_WANTED = 3_072;

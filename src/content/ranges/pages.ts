@@ -61,11 +61,11 @@ export class PageChanges {
     change: (page: MapPage) => ChangedPage | Promise<ChangedPage> = (page) => page,
   ): Promise<void> {
     const tx = this.tx;
-    const { gen, newest, lastVoid, isEnded, id } = this.map;
+    const { gen, newest, voids, lastVoid, isEnded, id } = this.map;
     const place = this.place(offset);
     const before = row && decodeMapPage(row);
     const found = before ?? emptyPage(tx.timestamp, gen, lastVoid);
-    const page = before ? await this.applyVoids(offset, before) : found;
+    const page = before && voids.length > 0 ? await this.applyVoids(offset, before) : found;
     if (before && page.born <= newest && (await this.isSeen(page))) await this.keepOlder(offset, page, gen);
     const { segments: changed, nextPiece } = await change(page);
     // Generations can be compared only with one that is held.

@@ -58,15 +58,16 @@ export async function withBytes(
 
 /** Writes rows for the pieces that have none yet, and returns the segments without their bytes. */
 export function storePieces(tx: Transaction, place: PagePlace, segments: readonly MapSegment[]): readonly MapSegment[] {
-  const stored = new Map<PieceSource, PieceSource>();
+  let stored: Map<PieceSource, PieceSource> | undefined;
   for (const { source } of segments) {
-    if (!source || !isPiece(source) || stored.has(source)) continue;
-    const { piece, length, bytes, row = bytes && encodeBytes(bytes) } = source;
-    if (!row) continue;
+    // Nearly all pieces of a page have their rows.
+    if (!source || !isPiece(source) || (!source.row && !source.bytes) || stored?.has(source)) continue;
+    const { piece, length, bytes, row = encodeBytes(bytes!) } = source;
     tx.put(keyOf(place, piece), row);
+    stored ??= new Map();
     stored.set(source, { piece, length });
   }
-  return stored.size === 0 ? segments : replaceSources(segments, stored);
+  return stored ? replaceSources(segments, stored) : segments;
 }
 
 /** Removes the rows of pieces that no segment of the page names any more. */
@@ -76,6 +77,10 @@ export function removePieces(
   before: readonly PieceSource[],
   left: readonly PieceSource[],
 ): void {
+  // Most writes add a piece, or continue one.
+  let same = 0;
+  while (same < before.length && before[same]!.piece === left[same]?.piece) same++;
+  if (same === before.length) return;
   const numbers = new Set(left.map(({ piece }) => piece));
   for (const { piece, bytes } of before) if (!bytes && !numbers.has(piece)) tx.remove(keyOf(place, piece));
 }
@@ -83,7 +88,9 @@ export function removePieces(
 function replaceSources(segments: readonly MapSegment[], by: ReadonlyMap<object, PieceSource>): MapSegment[] {
   return segments.map((segment) => {
     const source = segment.source && by.get(segment.source);
-    return source ? { ...segment, source } : segment;
+    if (!source) return segment;
+    const { from, to, born, at } = segment;
+    return { from, to, born, source, at };
   });
 }
 

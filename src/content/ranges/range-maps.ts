@@ -12,7 +12,16 @@ import { MapPageFull } from './pages.ts';
 import { type ByteRange, type ChangedRange, compareGenerations, compareSectors, listRanges } from './reads.ts';
 import type { SharedSource } from './shared.ts';
 import { sweepVoid } from './voids.ts';
-import { clearRange, type MapWritten, type WrittenBytes, writeRange, writeRanges, writeShared } from './writes.ts';
+import {
+  clearRange,
+  type MapWritten,
+  type ShortWrite,
+  type WrittenBytes,
+  writeRange,
+  writeRanges,
+  writeShared,
+  writeShort,
+} from './writes.ts';
 
 /** A generation that a long read holds. */
 export interface HeldRead {
@@ -35,6 +44,8 @@ export interface RangeMaps {
   read(at: Snapshot, account: AccountId, id: ContentId): Promise<RangeMap>;
   /** @throws MapPageFull, which `withRoom` handles */
   write(tx: Transaction, account: AccountId, map: RangeMap, offset: number, bytes: WrittenBytes): Promise<MapWritten>;
+  /** Several short writes, the later ones over the earlier. @throws MapPageFull */
+  writeShort(tx: Transaction, account: AccountId, map: RangeMap, writes: readonly ShortWrite[]): Promise<MapWritten>;
   /**
    * Writes and clears several ranges of a few pages.
    * @param chunkRefs the bytes of all that are written, one after another
@@ -166,6 +177,7 @@ export function createRangeMaps(options: RangeMapsOptions): RangeMaps {
     createWithBytes: (tx, account, id, bytes, place) => createRanges(tx, account, id, place, bytes),
     read: readRangeMap,
     write: writeRange,
+    writeShort,
     writeRanges,
     writeShared,
     clear: clearRange,
@@ -249,4 +261,4 @@ function createRanges(
 export { NEW_MAP } from './map-rows.ts';
 export { CannotShare, type SharedSource } from './shared.ts';
 export { INLINE_WRITE_BYTES_MAX, NO_END } from './writes.ts';
-export type { ByteRange, ChangedRange, ForkSource, RangeMap, WrittenBytes };
+export type { ByteRange, ChangedRange, ForkSource, RangeMap, ShortWrite, WrittenBytes };

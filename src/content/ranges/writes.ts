@@ -21,6 +21,8 @@ import { joinSources, type SharedSource, sharedParts } from './shared.ts';
 
 /** A longer write becomes chunks: a page is written again with each short one. */
 export const INLINE_WRITE_BYTES_MAX = 4 << 10;
+/** Of short writes that become one piece together: a read of a part of them reads the whole row. */
+const JOINED_WRITES_BYTES_MAX = 16 << 10;
 /** The end of a range that has none. */
 export const NO_END = Number.MAX_SAFE_INTEGER;
 
@@ -50,6 +52,49 @@ export function writeRange(
   bytes: WrittenBytes,
 ): Promise<MapWritten> {
   return writeParts(tx, account, map, bytes.inline ? [] : bytes.chunkRefs, splitAtPages(offset, bytes));
+}
+
+/** A short write at an offset. */
+export interface ShortWrite {
+  readonly offset: number;
+  readonly bytes: Buffer;
+}
+
+/**
+ * Short writes, the later ones over the earlier: each of their pages is written once, and those that follow each other are one.
+ * @throws MapPageFull before anything is written
+ */
+export function writeShort(
+  tx: Transaction,
+  account: AccountId,
+  map: RangeMap,
+  writes: readonly ShortWrite[],
+): Promise<MapWritten> {
+  return writeParts(
+    tx,
+    account,
+    map,
+    [],
+    joinNeighbours(writes).flatMap(({ offset, bytes }) => splitBytes(offset, bytes)),
+  );
+}
+
+function joinNeighbours(writes: readonly ShortWrite[]): readonly ShortWrite[] {
+  if (writes.length === 1) return writes;
+  const joined: ShortWrite[] = [];
+  for (let first = 0; first < writes.length; ) {
+    const { offset } = writes[first]!;
+    let [end, length] = [first + 1, writes[first]!.bytes.length];
+    for (; end < writes.length && writes[end]!.offset === offset + length; end++) {
+      const longer = length + writes[end]!.bytes.length;
+      if (longer > JOINED_WRITES_BYTES_MAX) break;
+      length = longer;
+    }
+    const bytes = writes.slice(first, end).map((write) => write.bytes);
+    joined.push({ offset, bytes: bytes.length === 1 ? bytes[0]! : Buffer.concat(bytes, length) });
+    first = end;
+  }
+  return joined;
 }
 
 /**
@@ -102,7 +147,7 @@ async function writeParts(
   written: readonly WrittenPart[],
   isShared = false,
 ): Promise<MapWritten> {
-  const map = await moveFirstToPage(tx, account, found);
+  const map = found.first ? await moveFirstToPage(tx, account, found) : found;
   const changes = new PageChanges(tx, account, map);
   for (const { chunk } of chunkRefs) changes.refs.add(chunk, -1);
   const parts = new Map<number, WrittenPart[]>();

@@ -84,14 +84,14 @@ export const appendOperations: readonly Operation<Storage>[] = [
     },
     precheck: precheckAppendBlock,
     run: appendBlock,
-    reply: ({ md5, crc64, offset, blocks, ...written }, request) => ({
+    reply: (written, request) => ({
       status: 201,
       headers: validatorHeaders(written, {
-        'Content-MD5': md5,
-        'x-ms-content-crc64': md5 === undefined ? crc64 : undefined,
+        'Content-MD5': written.md5,
+        'x-ms-content-crc64': written.md5 === undefined ? written.crc64 : undefined,
         'x-ms-structured-body': structuredType(request),
-        'x-ms-blob-append-offset': offset,
-        'x-ms-blob-committed-block-count': blocks,
+        'x-ms-blob-append-offset': written.offset,
+        'x-ms-blob-committed-block-count': written.blocks,
         'x-ms-request-server-encrypted': 'true',
       }),
     }),

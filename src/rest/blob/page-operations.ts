@@ -192,14 +192,14 @@ export const pageOperations: readonly Operation<Storage>[] = [
     },
     precheck: precheckPutPage,
     run: putPage,
-    reply: ({ md5, crc64, sequenceNumber: number, ...written }, request) => ({
+    reply: (written, request) => ({
       status: 201,
       headers: validatorHeaders(written, {
-        'Content-MD5': md5,
-        'x-ms-content-crc64': md5 === undefined ? crc64 : undefined,
+        'Content-MD5': written.md5,
+        'x-ms-content-crc64': written.md5 === undefined ? written.crc64 : undefined,
         'x-ms-structured-body': structuredType(request),
-        ...pageHeaders({ sequenceNumber: number }),
         'x-ms-request-server-encrypted': 'true',
+        ...pageHeaders(written),
       }),
     }),
   }),

@@ -4,18 +4,12 @@
  */
 import { type AppendConditions, judgeAppend, judgeSeal } from '../../rules/append.ts';
 import { type FromUrlInput, withSource } from '../common/copy-sources.ts';
-import { type StagedBytes, writeStaged } from '../common/staged-bytes.ts';
+import type { StagedBytes } from '../common/staged-bytes.ts';
 import type { Storage } from '../common/storage.ts';
 import type { SentContent } from '../common/upload.ts';
+import { changeInPlace, findInPlace } from './change-in-place.ts';
 import { fail } from './errors.ts';
-import {
-  type CreateInPlaceInput,
-  changeInPlace,
-  checkInPlaceInput,
-  createInPlace,
-  findInPlace,
-  withBlobBytes,
-} from './in-place-blobs.ts';
+import { type CreateInPlaceInput, checkInPlaceInput, createInPlace, withBlobBytes } from './in-place-blobs.ts';
 import type { BlobInput } from './request-checks.ts';
 import type { Blob, ContainerId } from './rows.ts';
 import { readTarget } from './write-target.ts';
@@ -37,7 +31,8 @@ export async function precheckAppendBlock(
 ): Promise<void> {
   const leaseId = checkInPlaceInput(storage, input);
   await storage.partition.read(async (at) => {
-    const blob = findInPlace(at, await readTarget(at, storage, input), { ...input, leaseId }, 'append');
+    const target = await readTarget(at, storage, input);
+    const blob = findInPlace(at, target.blob, { ...input, leaseId }, 'append');
     checkAppend(blob, input.append, 0);
   });
 }
@@ -74,13 +69,13 @@ function commitAppend(
   bytes: StagedBytes,
   containerId: ContainerId | undefined,
 ) {
-  return changeInPlace(storage, input, 'append', containerId, (blob) => {
+  return changeInPlace(storage, { input, type: 'append', containerId, bytes }, (blob) => {
     const append = checkAppend(blob, input.append, length);
     const blocks = append.blocks + 1;
     const offset = blob.length;
     return {
       record: { length: offset + length, append: { ...append, blocks } },
-      write: (tx, map) => writeStaged(tx, storage, map, offset, bytes),
+      offset,
       result: { offset, blocks },
     };
   });
@@ -91,7 +86,7 @@ export type SealInput = BlobInput & { readonly append: Pick<AppendConditions, 'p
 /** A blob that is sealed already stays as it is. */
 export async function sealBlob(storage: Storage, input: SealInput) {
   const leaseId = checkInPlaceInput(storage, input);
-  return changeInPlace(storage, { ...input, leaseId }, 'append', undefined, (blob) => {
+  return changeInPlace(storage, { input: { ...input, leaseId }, type: 'append' }, (blob) => {
     const verdict = judgeSeal(blob, input.append);
     if (verdict !== 'proceed') throw fail(verdict);
     const append = blob.append!;

@@ -92,7 +92,7 @@ export async function commitBlock(
   const { value: needsSweep } = await partition.transact(txQueueKey(account, container, blob), async (tx) => {
     const target = await readTarget(tx, storage, input);
     const replaced = await checkPutBlock(tx, storage, target, blockId, leaseId);
-    checkSameContainer(target, containerId);
+    checkSameContainer(target.containerId, containerId);
     if (target.expired) scheduleUncommittedDeletion(tx, account, target.containerId, blob, target.expired);
     await staged.reference(tx);
     if (replaced) await content.decrefChunks(tx, account, replaced.chunkRefs);

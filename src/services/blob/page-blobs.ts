@@ -16,20 +16,14 @@ import {
 import { judgeTierLength, type PageTier } from '../../rules/page-tiers.ts';
 import { emitRanges } from '../common/content-reads.ts';
 import { type FromUrlInput, withSource } from '../common/copy-sources.ts';
-import { type StagedBytes, writeStaged } from '../common/staged-bytes.ts';
+import type { StagedBytes } from '../common/staged-bytes.ts';
 import type { Storage } from '../common/storage.ts';
 import type { SentContent } from '../common/upload.ts';
 import { readBlob } from './blob-record.ts';
+import { changeInPlace, findInPlace } from './change-in-place.ts';
 import { findEarlierState } from './earlier-states.ts';
 import { fail } from './errors.ts';
-import {
-  type CreateInPlaceInput,
-  changeInPlace,
-  checkInPlaceInput,
-  createInPlace,
-  findInPlace,
-  withBlobBytes,
-} from './in-place-blobs.ts';
+import { type CreateInPlaceInput, checkInPlaceInput, createInPlace, withBlobBytes } from './in-place-blobs.ts';
 import {
   type BlobInput,
   checkLease,
@@ -85,7 +79,8 @@ export async function precheckPutPage(storage: Storage, input: Omit<PutPageInput
   const leaseId = checkInPlaceInput(storage, input);
   const range = checkPutRange(input);
   await storage.partition.read(async (at) => {
-    const blob = findInPlace(at, await readTarget(at, storage, input), { ...input, leaseId }, 'page');
+    const target = await readTarget(at, storage, input);
+    const blob = findInPlace(at, target.blob, { ...input, leaseId }, 'page');
     checkPages(blob, range, input.sequence);
   });
 }
@@ -128,13 +123,9 @@ function commitPages(
   bytes: StagedBytes,
   containerId: ContainerId | undefined,
 ) {
-  return changeInPlace(storage, input, 'page', containerId, (blob) => {
+  return changeInPlace(storage, { input, type: 'page', containerId, bytes }, (blob) => {
     const page = checkPages(blob, range, input.sequence);
-    return {
-      record: { page },
-      write: (tx, map) => writeStaged(tx, storage, map, range.from, bytes),
-      result: page,
-    };
+    return { record: { page }, offset: range.from, result: page };
   });
 }
 
@@ -142,7 +133,7 @@ function commitPages(
 export async function clearPages(storage: Storage, input: WritePagesInput) {
   const leaseId = checkInPlaceInput(storage, input);
   const range = parsePages(input.range);
-  return changeInPlace(storage, { ...input, leaseId }, 'page', undefined, (blob) => {
+  return changeInPlace(storage, { input: { ...input, leaseId }, type: 'page' }, (blob) => {
     const page = checkPages(blob, range, input.sequence);
     return {
       record: { page },
@@ -187,7 +178,7 @@ export async function setPageProperties(storage: Storage, input: SetPageProperti
   const leaseId = checkInPlaceInput(storage, input);
   if (length !== undefined) checkLength(length);
   const { ranges } = storage.content;
-  return changeInPlace(storage, { ...input, leaseId }, 'page', undefined, (blob) => {
+  return changeInPlace(storage, { input: { ...input, leaseId }, type: 'page' }, (blob) => {
     const sequenceNumber = sequence ? nextSequence(blob.page!.sequenceNumber, sequence) : blob.page!.sequenceNumber;
     if (typeof sequenceNumber === 'string') throw fail(sequenceNumber);
     const isShorter = length !== undefined && length < blob.length;

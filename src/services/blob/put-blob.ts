@@ -81,7 +81,7 @@ export async function commitBlob(
     async (tx) => {
       const target = await readTarget(tx, storage, input);
       checkPut(tx, storage, target, input, leaseId);
-      checkSameContainer(target, containerId);
+      checkSameContainer(target.containerId, containerId);
       // Before the old content is released: source and target of a copy may be the same blob.
       await staged.reference?.(tx);
       const hasReleased = await releaseReplaced(tx, storage, target, { keepsInlineRow: staged.inline !== undefined });

@@ -79,7 +79,7 @@ export function nameFromKey(key: Key): string {
 /** A row whose version is its ETag, unless the last write had to keep the ETag. */
 interface ETagged {
   /** The version that the ETag shows. Set by lease operations, Set Blob Tier and Set Blob Tags only; any other write leaves it out. */
-  readonly etag?: Timestamp;
+  readonly etag?: Timestamp | undefined;
 }
 
 /** What anonymous callers can read: blobs, or also the container and its list of blobs. */
@@ -177,8 +177,13 @@ export async function readContainerId(
   const row = await at.get(nameKey(account, container));
   if (!row) throw fail('ContainerNotFound');
   const id = names.decodeName(row);
-  if (granted?.container !== undefined && granted.container !== id) throw fail('ContainerNotFound');
+  checkGranted(granted, id);
   return id;
+}
+
+/** Of a caller that one container's access settings authorized: another one of the same name does not exist. */
+export function checkGranted(granted: AccountScope['granted'], id: ContainerId): void {
+  if (granted?.container !== undefined && granted.container !== id) throw fail('ContainerNotFound');
 }
 
 export async function readContainer(at: Snapshot, scope: AccountScope, container: string): Promise<Container> {

@@ -87,7 +87,7 @@ export function findContainerId(storage: Storage, container: string): Promise<Co
  * A container that was deleted and created again during an upload is another one of the same name.
  * @param before undefined: nothing was uploaded
  */
-export function checkSameContainer({ containerId }: WriteTarget, before: ContainerId | undefined): void {
+export function checkSameContainer(containerId: ContainerId, before: ContainerId | undefined): void {
   if (before !== undefined && containerId !== before) throw fail('ContainerNotFound');
 }
 
