@@ -1,7 +1,7 @@
 /** A connection of a client: packets in, answers out, and the state that NEGOTIATE and the sign-ins leave behind. */
 import type { Socket } from 'node:net';
 import type { CipherName } from './crypto/encryption.ts';
-import type { SigningAlgorithm } from './crypto/signing.ts';
+import type { Signer, SigningAlgorithm } from './crypto/signing.ts';
 import type { Dialect } from './dialects.ts';
 import { runPacket } from './dispatch.ts';
 import { FrameReader } from './framing.ts';
@@ -43,6 +43,8 @@ export class Connection {
   /** The server's end. */
   readonly localAddress: string;
   readonly sessions = new Map<bigint, Session>();
+  /** By session: of those that have ended while the connection goes on, as many as it may have. */
+  readonly endedSigners = new Map<bigint, Signer>();
   /** Sign-ins that have begun, by the id of their session. */
   readonly signIns = new Map<bigint, PendingSignIn>();
   /** By MessageId, for CANCEL; those with an AsyncId in both maps. */
@@ -109,6 +111,10 @@ export class Connection {
   /** Requests of the session that wait are cancelled. */
   sessionEnded(session: Session): void {
     this.sessions.delete(session.id);
+    const signer = session.signerFor(this);
+    if (signer) this.endedSigners.set(session.id, signer);
+    const [oldest] = this.endedSigners.keys();
+    if (this.endedSigners.size > this.server.limits.sessionsPerConnection) this.endedSigners.delete(oldest!);
     for (const request of this.runningAsync.values()) if (request.header.sessionId === session.id) request.abort();
   }
 

@@ -187,8 +187,9 @@ function verifyProtection(request: RunningRequest, session: Session, row: Comman
   if (name === 'negotiate' || name === 'sessionSetup') return;
   const signer = session.signerFor(connection);
   if (isSigned) {
-    if (!signer?.verify(message)) throw new SmbError('ACCESS_DENIED');
+    // A client that signs believes a refusal, too, only if it is signed.
     request.answer.signer = signer;
+    if (!signer?.verify(message)) throw new SmbError('ACCESS_DENIED');
   } else if (session.isSigningRequired) throw new SmbError('ACCESS_DENIED');
   if (session.isEncryptionRequired && row?.needs !== 'connection') throw new SmbError('ACCESS_DENIED');
 }

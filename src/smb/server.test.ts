@@ -148,7 +148,9 @@ describe('A session', () => {
     const wrong = connection.encode([{ ...unsigned, sign: true }]);
     wrong[50]! ^= 1;
     connection.sendPacket(wrong);
-    expect((await connection.receive())![0]!.status).toBe('STATUS_ACCESS_DENIED');
+    const refused = (await connection.receive())![0]!;
+    expect(refused.status).toBe('STATUS_ACCESS_DENIED');
+    expect(connection.signer!.verify(refused.bytes)).toBe(true);
     const right = (await connection.send([{ ...unsigned, sign: true }]))[0]!;
     expect(right.status).toBe('STATUS_SUCCESS');
     expect(connection.signer!.verify(right.bytes)).toBe(true);
@@ -165,7 +167,9 @@ describe('A session', () => {
     await startServer();
     const connection = await inShare();
     expect((await connection.request(2, EmptyBody, {})).status).toBe('STATUS_SUCCESS');
-    expect((await connection.connectTree(SHARE)).status).toBe('STATUS_USER_SESSION_DELETED');
+    const refused = await connection.connectTree(SHARE);
+    expect(refused.status).toBe('STATUS_USER_SESSION_DELETED');
+    expect(connection.signer!.verify(refused.bytes)).toBe(true);
   });
 });
 

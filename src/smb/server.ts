@@ -106,9 +106,9 @@ export class SmbServer {
     return this.#sessions.get(id);
   }
 
-  /** A client that uses its session on a connection that it has not bound believes the refusal only if it is signed. */
-  signForStranger({ message, isSigned, answer }: RequestContext, sessionId: bigint): void {
-    const signer = this.findSession(sessionId)?.signer;
+  /** A client that uses its session on a connection that it has not bound, or after its end, believes the refusal only if it is signed. */
+  signForStranger({ connection, message, isSigned, answer }: RequestContext, sessionId: bigint): void {
+    const signer = connection.endedSigners.get(sessionId) ?? this.findSession(sessionId)?.signer;
     if (isSigned && signer?.verify(message)) answer.signer = signer;
   }
 

@@ -103,8 +103,10 @@ function checkBinding({ connection, header, message, isSigned, answer }: Request
   const session = connection.server.findSession(header.sessionId);
   if (!session) throw new SmbError('USER_SESSION_DELETED');
   if (!isSigned) throw new SmbError('INVALID_PARAMETER');
-  if (!session.signer.verify(message)) throw new SmbError('ACCESS_DENIED');
-  answer.signer = session.signer;
+  // Where the session is bound already, its key is that of the channel.
+  const signer = session.signerFor(connection) ?? session.signer;
+  answer.signer = signer;
+  if (!signer.verify(message)) throw new SmbError('ACCESS_DENIED');
   const { dialect, cipher, signing } = session.negotiated;
   // As Windows refuses them: other signatures before other dialects.
   if (negotiated.signing === 'aes-gmac' && signing !== 'aes-gmac') throw new SmbError('NOT_SUPPORTED');
@@ -122,8 +124,8 @@ function checkRenewal(session: Session, { connection, message, isSigned, isEncry
     return;
   }
   const signer = session.signerFor(connection);
-  if (!signer?.verify(message)) throw new SmbError('ACCESS_DENIED');
   answer.signer = signer;
+  if (!signer?.verify(message)) throw new SmbError('ACCESS_DENIED');
 }
 
 interface Completed {
