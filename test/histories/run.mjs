@@ -25,7 +25,11 @@ const file = `${of}${values.postgres ? 'postgres' : 'histories'}.test.ts`;
 const isLong = values.postgres || values.queue;
 const { status } = spawnSync(
   process.execPath,
-  [join(root, 'node_modules/vitest/vitest.mjs'), 'run', `test/histories/${file}`],
+  [
+    ...[join(root, 'node_modules/vitest/vitest.mjs'), 'run', `test/histories/${file}`],
+    // Renames and snapshots concern all files of a share.
+    ...(values.files ? ['test/histories/tree-histories.test.ts'] : []),
+  ],
   {
     cwd: root,
     stdio: 'inherit',
