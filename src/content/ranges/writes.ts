@@ -15,7 +15,7 @@ import {
 import { decodeMapPage } from './map-page-codec.ts';
 import { mapPageKey, numbersAfterId, queueRanges, type RangeMap, updateRanges } from './map-rows.ts';
 import { PageChanges } from './pages.ts';
-import { makePiece, type PagePlace, readPieces } from './pieces.ts';
+import { decodePiece, makePiece, type PagePlace, readPieces } from './pieces.ts';
 import type { ChangedRange } from './reads.ts';
 import { joinSources, type SharedSource, sharedParts } from './shared.ts';
 
@@ -259,7 +259,10 @@ async function joinPiece(
   const before = joinableBefore(segments, from, born, bytes.length);
   if (!before) return undefined;
   const { source } = before;
-  const first = source.bytes ?? (await readPieces(tx, place, [source])).get(source)!;
+  // A piece of this very write has no row yet.
+  const first = source.row
+    ? decodePiece({ value: source.row })
+    : (source.bytes ?? (await readPieces(tx, place, [source])).get(source)!);
   return { ...before, to: from + bytes.length, source: makePiece(source.piece, bytes, first) };
 }
 

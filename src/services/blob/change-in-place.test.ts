@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ACCOUNT, openWorld } from '../../../test/support/blob-storage.ts';
+import { inPieces } from '../../../test/support/content-store.ts';
 import type { Partition, Transaction } from '../../partition/partition.ts';
 import type { Storage } from '../common/storage.ts';
 import { type AppendBlockInput, appendBlock, createAppendBlob, sealBlob } from './append-blobs.ts';
@@ -71,6 +72,18 @@ describe('Appends that wait for one blob', () => {
     expect({ etag, modified }).toEqual({ etag: made.at(-1)!.etag, modified: made.at(-1)!.modified });
     expect([length, state]).toEqual([texts.join('').length, { blocks: texts.length }]);
     expect((await read()).toString()).toBe(texts.join(''));
+    await stop();
+  });
+
+  it('continue each other over the border of a map page', async () => {
+    const { storage, append, read, stop } = await openBox();
+    await createAppendBlob(storage, { ...base, content: {}, metadata: [] });
+    const long = Buffer.alloc((1 << 20) - (13 << 10), 'l');
+    const body = { length: long.length, expected: {}, bytes: () => inPieces(long, 1 << 16) };
+    await append('', { body });
+    const texts = Array.from({ length: 20 }, (_, i) => String.fromCharCode(97 + i).repeat(1 << 10));
+    await Promise.all(texts.map((text) => append(text)));
+    expect((await read()).toString()).toBe(long.toString() + texts.join(''));
     await stop();
   });
 
@@ -157,6 +170,9 @@ describe('Put Page requests that wait for one blob', () => {
       [(1 << 20) - PAGE, 'e', 2 * PAGE],
       [3 << 20, 'f'],
       [3 * PAGE, 'g', 2 * PAGE],
+      [2 << 20, 'h'],
+      [(2 << 20) + 4 * PAGE, 'i'],
+      [(2 << 20) + PAGE, 'j'],
     ];
     const made = await Promise.all(writes.map((write) => put(...write)));
     expect(partition.settledCommits() - before).toBe(1);
