@@ -54,6 +54,8 @@ export interface PagedSnapshot extends Snapshot {
 
 /** A transaction function's view: the commit validates every get as a read check, and every scan as a range check. */
 export interface Transaction extends Snapshot {
+  /** Stands for the committed state that is read: the same object for all transactions that read the same state. */
+  readonly state: object;
   /** The version that this transaction's writes will have. */
   readonly timestamp: Timestamp;
   /**

@@ -49,6 +49,10 @@ export class TransactionView implements Transaction {
     return this.timestamp;
   }
 
+  get state(): object {
+    return this.snapshot;
+  }
+
   nextTimestamp(): Timestamp {
     // A later transaction of the batch would read a version that the commit does not write.
     if (this.writes.size > 0) throw new Error('a transaction that has written keeps its timestamp');

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { openShare } from '../../../test/support/file-storage.ts';
+import { encodeKey } from '../../partition/keys.ts';
+import type { Transaction } from '../../partition/partition.ts';
 import { charge, readUsage } from './usage.ts';
 
 const GIB = 2 ** 30;
@@ -18,6 +20,30 @@ describe('The bytes in use by a share', () => {
     await expect(act((tx) => charge(tx, small, 2))).rejects.toMatchObject({ code: 'ShareSizeLimitReached' });
     await act((tx) => charge(tx, small, 1));
     await expect(act((tx) => charge(tx, small, 1))).rejects.toMatchObject({ code: 'ShareSizeLimitReached' });
+    expect(await partition.read((at) => readUsage(at, share))).toBe(BigInt(GIB));
+  });
+
+  it('are read once by transactions that read the same state', async () => {
+    const { partition, share } = await openShare();
+    let reads = 0;
+    const counting = (tx: Transaction): Transaction =>
+      new Proxy(tx, {
+        get(of, name) {
+          if (name === 'getUnchecked') reads++;
+          const found = Reflect.get(of, name, of);
+          return typeof found === 'function' ? found.bind(of) : found;
+        },
+      });
+    const chargeAll = (bytes: number) =>
+      Promise.all(
+        [1, 2, 3, 4].map((i) =>
+          partition.transact(encodeKey(['file', i]), async (tx) => charge(counting(tx), { ...share, quota: 1 }, bytes)),
+        ),
+      );
+    await chargeAll(GIB / 4);
+    expect(reads).toBe(1);
+    await expect(chargeAll(1)).rejects.toMatchObject({ code: 'ShareSizeLimitReached' });
+    expect(reads).toBe(2);
     expect(await partition.read((at) => readUsage(at, share))).toBe(BigInt(GIB));
   });
 
