@@ -39,7 +39,7 @@ function commandsOf(page: string): readonly ShownCommand[] {
   return [...blocks, ...inline].flatMap((line) => {
     const [, program, rest = ''] = COMMAND.exec(line) ?? [];
     if (!program || !/(?:^|\s)--?[a-z]/.test(rest)) return [];
-    const words = rest.replace('<days>', '7').trim().split(/\s+/);
+    const words = rest.replace('<days>', '7').replace('<id>', '7').trim().split(/\s+/);
     return [{ page, program: program as keyof typeof flavours, words, text: `${program} ${rest.trim()}` }];
   });
 }
