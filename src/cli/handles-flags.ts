@@ -67,8 +67,6 @@ export const handles = defineSubcommand({
     }
     if (!named) throw new StartError('handles close needs a share: handles close <share>[/<path>].');
     if ((id === undefined) === !all) throw new StartError('handles close needs either --id <id> or --all.');
-    if (id !== undefined && !/^\d{1,20}$/.test(id))
-      throw new StartError(`${id} is no id of a handle: holdfast handles list prints them.`);
     return { ...common, action, place: named, closes: { id: id ?? '*', isRecursive: recursive } };
   },
 });

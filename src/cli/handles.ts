@@ -19,7 +19,10 @@ export function runHandles(command: HandlesCommand): Promise<string> {
       const { handles } = await server.call<{ handles: ShownHandle[] }>('GET', `${PATH}${formatQuery(query)}`);
       return command.json ? JSON.stringify(handles) : formatHandles(handles);
     }
-    const asked = { ...query, id: command.closes.id, recursive: String(command.closes.isRecursive) };
+    const { id, isRecursive } = command.closes;
+    if (!/^(?:\*|\d{1,20})$/.test(id))
+      throw new StartError(`${id} is no id of a handle: holdfast handles list prints them.`);
+    const asked = { ...query, id, recursive: String(isRecursive) };
     const { closed } = await server.call<{ closed: number }>('DELETE', `${PATH}${formatQuery(asked)}`);
     if (command.json) return JSON.stringify({ closed });
     return closed === 1 ? '1 handle is closed.' : `${closed} handles are closed.`;

@@ -105,6 +105,7 @@ it('holdfast handles lists and closes what clients have open, while a server run
   expect([marked, more]).toEqual([expect.stringContaining('held/marked.txt'), []]);
   expect(await handles(folder, 'list', 'none')).toBe('holdfast: The specified share does not exist.');
   expect(await handles(folder, 'close', 'held/held.txt', '--all', '--recursive')).toContain('only a directory');
+  expect(await handles(folder, 'close', 'held/held.txt', '--id', 'x')).toContain('x is no id of a handle');
   expect(await handles(folder, 'close', 'held/held.txt', '--id', '1')).toBe('0 handles are closed.');
   expect(await handles(folder, 'close', 'held/held.txt', '--id', held.split(' ')[0]!)).toBe('1 handle is closed.');
   expect((await fileAt(server, 'held.txt').downloadToBuffer()).toString()).toBe('text');

@@ -27,7 +27,7 @@ async function load(servers: readonly Server[], work: (more: More) => Promise<vo
 
 const ownServer = (copy = root) => restartableServer(['--location', temporaryFolder(), '--filePort', '0'], copy);
 
-describe('The history of eight clients on the files of a share', { timeout }, () => {
+describe('The history of six clients on the files of a share', { timeout }, () => {
   it('is linearizable with renames and snapshots, even when the server is killed and restarted', async () => {
     const server = ownServer();
     const violation = await load([server], async (more) => {

@@ -10,7 +10,7 @@ import { attempt, bodyOf, type Received, type Sent } from './requests.ts';
 import { changesNothing, EMPTY, type TreeAnswer, type TreeOperation, type TreeRequest } from './tree-model.ts';
 
 const SHARE = 'trees';
-const CLIENTS = 8;
+const CLIENTS = 6;
 const NAMES = ['a', 'b', 'c'];
 const DIRECTORIES = [EMPTY.directory, 'two'];
 /** Since this version Create File takes bytes. */

@@ -65,7 +65,11 @@ export function findViolation(recorded: readonly TreeOperation[]): string | unde
     const placed = new Set(before);
     let at = first;
     for (; at < returns.length; at++) {
-      for (const other of underWay[at]!) if (changesNothing(other.request) && agrees(state, other)) placed.add(other);
+      const lost = underWay[at]!.filter((each) => !each.returned && !placed.has(each));
+      for (const other of underWay[at]!) {
+        const mustWait = lost.some(({ lostAt = 0 }) => lostAt < other.called);
+        if (changesNothing(other.request) && !mustWait && agrees(state, other)) placed.add(other);
+      }
       if (!placed.delete(returns[at]!)) break;
     }
     return { at, state, placed };
