@@ -798,7 +798,7 @@ export const plantedBugs = [
   {
     name: 'a share outgrows its quota',
     file: 'src/services/file/usage.ts',
-    find: "if (!fitsQuota(used + BigInt(bytes), share.quota)) throw fail('ShareSizeLimitReached');",
+    find: "if (!fitsQuota(before + BigInt(bytes), share.quota)) throw fail('ShareSizeLimitReached');",
     replace: '',
     tests: ['src/services/file/usage.test.ts'],
   },
