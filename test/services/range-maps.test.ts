@@ -508,6 +508,18 @@ describe('A copy that shares chunks', () => {
     expect(await world.findings()).toEqual([]);
   });
 
+  it('joins short writes that are neighbours', async () => {
+    const { world, id } = await openOne();
+    for (const [at, text] of ['Hello', ' ', 'world'].entries()) {
+      await world.writeBytes(id, [0, 5, 6][at]!, Buffer.from(text));
+      await world.hold(id);
+    }
+    expect(await world.piecesOf(id, 0)).toHaveLength(3);
+    expect(await world.share(id, 10, { id, gen: undefined, unit: 0 }, 1)).toBe(true);
+    expect((await world.read(id, undefined, 10 * UNIT, 11 * UNIT)).toString('latin1', 0, 11)).toBe('Hello world');
+    expect(await world.findings()).toEqual([]);
+  });
+
   it('is refused for a range in many pieces', async () => {
     const { world, id } = await openOne();
     for (let unit = 0; unit < 80; unit += 2) await world.write(id, unit, 1, 1);
