@@ -161,7 +161,7 @@ export class SmbClient {
     });
     struct.append(writer, body);
     const answered = new Promise<Answer>((resolve) => this.#waiting.set(messageId, resolve));
-    this.socket.write(frame(writer.finish()));
+    this.socket.write(Buffer.concat(frame([writer.finish()])));
     const answer = await Promise.race([answered, this.#closed]);
     const { status } = answer.header;
     if (status !== STATUS.SUCCESS && status !== STATUS.MORE_PROCESSING_REQUIRED) throw new SmbFailure(status);

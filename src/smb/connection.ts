@@ -4,7 +4,7 @@ import type { CipherName } from './crypto/encryption.ts';
 import type { Signer, SigningAlgorithm } from './crypto/signing.ts';
 import type { Dialect } from './dialects.ts';
 import { runPacket } from './dispatch.ts';
-import { FrameReader } from './framing.ts';
+import { FrameReader, frame } from './framing.ts';
 import type { PendingSignIn } from './handlers/session-setup.ts';
 import { MessageWindow } from './message-window.ts';
 import type { RunningRequest } from './running-request.ts';
@@ -121,17 +121,11 @@ export class Connection {
   /** @param parts of one packet, at least one */
   send(...parts: readonly Buffer[]): void {
     if (this.#isClosed) return;
-    const prefix = Buffer.alloc(4);
-    prefix.writeUIntBE(
-      parts.reduce((sum, { length }) => sum + length, 0),
-      1,
-      3,
-    );
     this.#progressAt = Math.max(this.#progressAt, this.#socket.writableLength === 0 ? performance.now() : 0);
+    const buffers = frame(parts);
     this.#socket.cork();
-    this.#socket.write(prefix);
-    for (const part of parts.slice(0, -1)) this.#socket.write(part);
-    this.#socket.write(parts.at(-1)!, () => {
+    for (const buffer of buffers.slice(0, -1)) this.#socket.write(buffer);
+    this.#socket.write(buffers.at(-1)!, () => {
       this.#progressAt = performance.now();
     });
     this.#socket.uncork();

@@ -139,10 +139,10 @@ function grantCredits({ connection, header, asyncId }: RunningRequest): number {
   return asyncId === 0n ? connection.window.grant(header.credits) : 0;
 }
 
-function toRefusal({ connection, header, signal }: RunningRequest, error: unknown): SmbError {
+function toRefusal({ connection, header, isAborted }: RunningRequest, error: unknown): SmbError {
   const refusal = asSmbError(error);
   if (refusal) return refusal;
-  if (signal.aborted) return new SmbError('CANCELLED');
+  if (isAborted) return new SmbError('CANCELLED');
   const fields = { err: error, client: connection.client, command: formatCommand(header.command) };
   connection.server.log.error(fields, 'an SMB command failed');
   return new SmbError('INTERNAL_ERROR');
@@ -230,9 +230,14 @@ function runRow(row: Command, input: unknown, { request, session, chain }: Found
 
 /** The request with what was found for it. */
 function contextFor<Fields extends object>(request: RunningRequest, fields: Fields): RequestContext & Fields {
-  const { connection, header, message, isEncrypted, isSigned, signal, answer } = request;
-  const goAsync = () => request.goAsync();
-  return { connection, header, message, isEncrypted, isSigned, signal, answer, goAsync, ...fields };
+  const { connection, header, message, isEncrypted, isSigned, answer } = request;
+  return {
+    ...{ connection, header, message, isEncrypted, isSigned, answer, ...fields },
+    get signal() {
+      return request.signal;
+    },
+    goAsync: () => request.goAsync(),
+  };
 }
 
 function resolveFileId(fileId: FileId, chain: Chain): FileId {

@@ -51,9 +51,9 @@ export class FrameReader {
   }
 }
 
-/** The prefix and the parts of a packet. */
-export function frame(packet: Buffer): Buffer {
-  const prefix = Buffer.alloc(PREFIX_BYTES);
-  prefix.writeUIntBE(packet.length, 1, 3);
-  return Buffer.concat([prefix, packet]);
+/** The prefix and the parts of a packet, as buffers that follow each other. */
+export function frame(parts: readonly Buffer[]): Buffer[] {
+  const prefix = Buffer.allocUnsafe(PREFIX_BYTES);
+  prefix.writeUInt32BE(parts.reduce((sum, { length }) => sum + length, 0));
+  return [prefix, ...parts];
 }

@@ -34,7 +34,9 @@ export class RunningRequest implements RequestContext {
   readonly startedAt = performance.now();
   /** The session that encrypted the packet. */
   readonly encryptedBy: Session | undefined;
-  readonly #abort = new AbortController();
+  /** Made when it is asked for: most requests end before. */
+  #abort: AbortController | undefined;
+  #isAborted = false;
   readonly #sendInterim: ((interim: Answer) => void) | undefined;
   asyncId = 0n;
   /** Whether an answer that takes long is announced: of commands that use a tree. */
@@ -56,7 +58,15 @@ export class RunningRequest implements RequestContext {
   }
 
   get signal(): AbortSignal {
+    if (!this.#abort) {
+      this.#abort = new AbortController();
+      if (this.#isAborted) this.#abort.abort();
+    }
     return this.#abort.signal;
+  }
+
+  get isAborted(): boolean {
+    return this.#isAborted;
   }
 
   get isSigned(): boolean {
@@ -68,11 +78,12 @@ export class RunningRequest implements RequestContext {
   }
 
   abort(): void {
-    this.#abort.abort();
+    this.#isAborted = true;
+    this.#abort?.abort();
   }
 
   goAsync(): void {
-    if (this.asyncId !== 0n || this.signal.aborted) return;
+    if (this.asyncId !== 0n || this.#isAborted) return;
     const { connection } = this;
     if (!this.#sendInterim || connection.runningAsync.size >= connection.server.limits.asyncRequests) {
       throw new SmbError('INSUFFICIENT_RESOURCES');

@@ -116,7 +116,7 @@ export class FuzzSession {
   }
 
   send(bytes: Buffer): void {
-    this.connection.sendBytes(frame(bytes));
+    this.connection.sendBytes(Buffer.concat(frame([bytes])));
   }
 }
 

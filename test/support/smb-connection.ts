@@ -137,7 +137,8 @@ export class SmbConnection {
   }
 
   sendPacket(packet: Buffer): void {
-    this.sendBytes(frame(this.isEncrypting ? Buffer.concat(this.cipher!.encrypt(packet, this.sessionId)) : packet));
+    const parts = this.isEncrypting ? this.cipher!.encrypt(packet, this.sessionId) : [packet];
+    this.sendBytes(Buffer.concat(frame(parts)));
   }
 
   /** Resolves once the server has ended the connection. */
