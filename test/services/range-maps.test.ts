@@ -60,6 +60,16 @@ const aStep = fc.oneof(
       count: fc.integer({ min: 5, max: 25 }),
     }),
   },
+  // Of one transaction: some follow each other, and some are over others.
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: kind('several'),
+      content: aContent,
+      from: aUnit,
+      places: fc.array(fc.nat(9), { minLength: 1, maxLength: 12 }),
+    }),
+  },
   {
     weight: 3,
     arbitrary: fc.record({
@@ -194,6 +204,15 @@ class Run {
         return {
           run: () => world.write(id, step.from, count, seed),
           follow: () => model.write(step.from, count, seed),
+        };
+      }
+      case 'several': {
+        const writes = step.places.map((place) => ({ unit: (step.from + place) % UNITS, seed: ++this.#seed }));
+        return {
+          run: () => world.writeShort(id, writes),
+          follow: () => {
+            for (const { unit, seed } of writes) model.write(unit, 1, seed);
+          },
         };
       }
       case 'clear': {

@@ -116,6 +116,14 @@ export async function openRangeWorld(engine: Engine) {
         uploaded.release();
       }
     },
+    /** Units that one transaction writes, the later ones over the earlier. */
+    writeShort: (id: ContentId, units: readonly { readonly unit: number; readonly seed: number }[]) =>
+      ranges().withRoom(ACCOUNT, () =>
+        act(async (tx) => {
+          const writes = units.map(({ unit, seed }) => ({ offset: unit * UNIT, bytes: bytesOfUnits(unit, 1, seed) }));
+          return ranges().writeShort(tx, ACCOUNT, await ranges().read(tx, ACCOUNT, id), writes);
+        }),
+      ),
     /** Units of each piece of a map page. */
     async piecesOf(id: ContentId, page: number): Promise<number[]> {
       const row = await partition.read((at) => at.get(mapPageKey(ACCOUNT, id, page)));
