@@ -797,7 +797,7 @@ export const plantedBugs = [
   {
     name: 'a share outgrows its quota',
     file: 'src/services/file/usage.ts',
-    find: "if (!fitsQuota(before + BigInt(bytes), share.quota)) throw fail('ShareSizeLimitReached');",
+    find: "if (left < 0n) throw fail('ShareSizeLimitReached');",
     replace: '',
     tests: ['src/services/file/usage.test.ts'],
   },

@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { fitsQuota, isQuota, parseShareTier } from './shares.ts';
+import { bytesLeft, isQuota, parseShareTier } from './shares.ts';
 
 describe('The quota of a share', () => {
   it.each([1, 5_120, 102_400])('can be %d GiB', (quota) => expect(isQuota(quota)).toBe(true));
   it.each([0, -1, 1.5, 102_401, Number.NaN])('cannot be %d GiB', (quota) => expect(isQuota(quota)).toBe(false));
 
   it('is reached by as many bytes, and exceeded by one more', () => {
-    expect(fitsQuota(2n ** 30n, 1)).toBe(true);
-    expect(fitsQuota(2n ** 30n + 1n, 1)).toBe(false);
+    expect(bytesLeft(1, 2n ** 30n)).toBe(0n);
+    expect(bytesLeft(1, 2n ** 30n + 1n)).toBe(-1n);
   });
 });
 

@@ -16,9 +16,9 @@ export function isQuota(gibibytes: number): boolean {
   return Number.isInteger(gibibytes) && gibibytes >= 1 && gibibytes <= QUOTA_MAX;
 }
 
-/** Whether a share with this quota may have this many bytes. */
-export function fitsQuota(bytes: bigint, gibibytes: number): boolean {
-  return bytes <= BigInt(gibibytes) * BYTES_PER_GIB;
+/** How many more bytes a share with this quota may have than these; negative: these are too many. */
+export function bytesLeft(gibibytes: number, bytes: bigint): bigint {
+  return BigInt(gibibytes) * BYTES_PER_GIB - bytes;
 }
 
 /** Undefined: there is no such tier. */

@@ -40,11 +40,20 @@ describe('The bytes in use by a share', () => {
           partition.transact(encodeKey(['file', i]), async (tx) => charge(counting(tx), { ...share, quota: 1 }, bytes)),
         ),
       );
-    await chargeAll(GIB / 4);
+    await chargeAll(100);
     expect(reads).toBe(1);
-    await expect(chargeAll(1)).rejects.toMatchObject({ code: 'ShareSizeLimitReached' });
+    await chargeAll(50);
     expect(reads).toBe(2);
-    expect(await partition.read((at) => readUsage(at, share))).toBe(BigInt(GIB));
+    expect(await partition.read((at) => readUsage(at, share))).toBe(600n);
+  });
+
+  it('never exceed the quota, however many clients write at once', async () => {
+    const { partition, share } = await openShare();
+    const charging = Array.from({ length: 40 }, (_, i) =>
+      partition.transact(encodeKey(['file', i]), (tx) => charge(tx, { ...share, quota: 1 }, Math.floor(GIB / 10))),
+    );
+    const outcomes = await Promise.allSettled(charging);
+    expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(10);
   });
 
   it('can be lowered after the quota was', async () => {

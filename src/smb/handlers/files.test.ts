@@ -188,6 +188,15 @@ describe('The time of the last write', () => {
     expect(closed.lastWriteTime).toBeGreaterThan(lastWriteTime);
     expect(closed.changeTime).toBeGreaterThan(changeTime);
   });
+
+  it('can be set up to the year 9999, the last one that REST can name', async () => {
+    const fileId = await open('a');
+    const lastWriteTime = 0x24c8_5a5e_d1c0_3fffn;
+    await set(fileId, info.FILE_INFO.basic, basic({ lastWriteTime }));
+    expect((await query(fileId)).lastWriteTime).toBe(lastWriteTime);
+    const later = set(fileId, info.FILE_INFO.basic, basic({ lastWriteTime: lastWriteTime + 1n }));
+    await expect(later).rejects.toThrow();
+  });
 });
 
 function basic(times: Partial<info.FileBasicInformation>): Buffer {

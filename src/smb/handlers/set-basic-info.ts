@@ -13,7 +13,8 @@ const ATTRIBUTE_TEMPORARY = 0x100;
 const STAYS = 0n;
 const FREEZE = 0xffff_ffff_ffff_ffffn;
 const THAW = 0xffff_ffff_ffff_fffen;
-const INT64_MAX = 0x7fff_ffff_ffff_ffffn;
+/** The first time that the File service's REST interface has no text for. */
+const YEAR_10000 = 0x24c8_5a5e_d1c0_4000n;
 
 export async function setBasic(value: FileBasicInformation, open: FileOpen): Promise<void> {
   const attributes = attributesFrom(value, open);
@@ -45,7 +46,7 @@ function isFrozen(filetime: bigint, wasFrozen: boolean): boolean {
 /** Undefined: the time is not set. */
 function timeFrom(filetime: bigint): bigint | undefined {
   if (filetime === STAYS || filetime === FREEZE || filetime === THAW) return undefined;
-  if (filetime > INT64_MAX) throw new SmbError('INVALID_PARAMETER');
+  if (filetime >= YEAR_10000) throw new SmbError('INVALID_PARAMETER');
   return ticksFromFiletime(filetime);
 }
 
