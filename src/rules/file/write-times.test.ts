@@ -37,7 +37,7 @@ describe('The time of the last write, as the open that writes shows it', () => {
     expect(shownLastWrite(write(flushed, 10, 11), second(11), second(100))).toBe(second(10));
   });
 
-  it('is what somebody else has set meanwhile', () => {
+  it('is what another client has set meanwhile', () => {
     expect(shownLastWrite(write(NO_WRITES, 1, 10), second(5), second(11))).toBe(second(5));
   });
 

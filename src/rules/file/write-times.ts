@@ -14,7 +14,7 @@ export interface WriteTimes {
 interface HiddenWrite {
   /** What is shown meanwhile: the time before the write. */
   readonly shown: bigint;
-  /** The time of the write. If another is stored, somebody else has set that, and it is shown. */
+  /** The time of the write. If another is stored, another client has set it, and it is shown. */
   readonly stored: bigint;
   /** Undefined: until the close. */
   readonly until: bigint | undefined;

@@ -16,7 +16,7 @@ export {
 
 /**
  * The close of a file that was written after the time of the first write had shown is its last write.
- * @param stored by that write; if another time is stored, somebody has set it, and it stays
+ * @param stored by that write; if another time is stored, a client has set it, and it stays
  */
 export async function noteCloseAfterWrites(
   storage: Storage,

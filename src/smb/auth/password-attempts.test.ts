@@ -26,7 +26,7 @@ describe('Attempts of an address', () => {
     }
   });
 
-  it('make nobody wait for longer than his connection lasts, and are forgotten where they are too many', () => {
+  it('wait no longer than a connection lasts, and are forgotten when there are too many addresses', () => {
     const attempts = open();
     for (let i = 0; i < 1_000; i++) attempts.begin('192.0.2.1', 0);
     expect(attempts.begin('192.0.2.1', 0)).toBe(61_000);

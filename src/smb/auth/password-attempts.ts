@@ -1,15 +1,15 @@
 /**
- * A token bucket for each address: some passwords can be tried at once, then one in a while. A right password takes nothing of it. Whoever tries
- * is not told before his turn whether the password is right, so that neither many connections nor short ones make guessing faster.
+ * A token bucket for each address: some passwords can be tried at once, then one in a while. A right password takes nothing of it. A client
+ * learns whether the password is right only when its turn has come, so that neither many connections nor short ones make guessing faster.
  */
 export interface PasswordAttemptsOptions {
   readonly attemptsAtOnce: number;
   readonly millisecondsEach: number;
 }
 
-/** Addresses that are remembered; with more, those that have to wait least are forgotten. */
+/** Addresses that are remembered; with more, those with a full bucket are forgotten, then the least recently used. */
 const ADDRESSES_MAX = 10_000;
-/** Nobody waits longer: his connection ends before. */
+/** A bound on the wait: the connection of the client ends before. */
 const WAIT_MILLISECONDS_MAX = 60_000;
 
 export class PasswordAttempts {
