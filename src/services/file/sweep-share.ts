@@ -30,16 +30,17 @@ export async function sweepShare(tx: Transaction, contents: FileContents, id: Sh
     contents.content.discardContent(tx, contents.account, decodeRunningCopy(row).content, 'ranges');
     tx.remove(row.key);
   }
+  // Before the nodes: while a kept row uses a content, `check` expects the file to use it, too, or its current state to have ended.
+  const history = await tx.scanUnchecked(historyIn(share), { limit: SLICE_NODES });
+  for (const row of history) await dropHistoryRow(tx, contents, row);
+  if (copies.length + history.length > 0) return false;
   const nodes = await tx.scanUnchecked(nodesIn(share), { limit: SLICE_NODES });
   for (const row of nodes) {
     const node = decodeNode(decodeKey(row.key).at(-1) as bigint, row);
     if (node.kind === 'file') await dropFileContent(tx, contents, node);
     tx.remove(row.key);
   }
-  if (copies.length + nodes.length > 0) return false;
-  const history = await tx.scanUnchecked(historyIn(share), { limit: SLICE_NODES });
-  for (const row of history) await dropHistoryRow(tx, contents, row);
-  if (history.length > 0) return false;
+  if (nodes.length > 0) return false;
   for (const rangeOf of [entriesIn, timesIn, permissionsIn, usageIn, snapshotsIn, heldGenerationsIn]) {
     const rows = await tx.scanUnchecked(rangeOf(share), { limit: SLICE_BARE_ROWS });
     for (const { key } of rows) tx.remove(key);

@@ -15,6 +15,8 @@ import { renameNode } from '../file/rename.ts';
 import { historyKey, permissionKey, ROOT, type Share, snapshotKey } from '../file/rows.ts';
 import { createPermission } from '../file/share-permissions.ts';
 import { snapshotShare } from '../file/share-snapshots.ts';
+import { deleteShare } from '../file/shares.ts';
+import { sweepShare } from '../file/sweep-share.ts';
 import { check } from './check.ts';
 
 const share = SHARE;
@@ -137,6 +139,20 @@ async function keptFile(tx: Transaction, { file }: { file: File }, found: Share)
 describe('The check of a share with snapshots', () => {
   it('finds nothing in one that is sound', async () => {
     expect(await (await openTree()).find()).toEqual([]);
+  });
+
+  it('finds nothing in one that is being removed, after each slice', async () => {
+    const tree = await openTree();
+    const { storage, stop, act, find } = tree;
+    await stop();
+    const input = { share, leaseId: undefined, deleteSnapshots: 'include' } as const;
+    await deleteShare({ ...storage, sweeper: { ...storage.sweeper, wake: () => {} } }, input);
+    let slices = 0;
+    for (let isGone = false; !isGone; slices++) {
+      expect(await find()).toEqual([]);
+      isGone = await act((tx) => sweepShare(tx, storage, tree.share.id));
+    }
+    expect(slices).toBeGreaterThan(3);
   });
 
   it.each(damages)('finds $what', async ({ act, finding }) => {
