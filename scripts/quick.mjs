@@ -6,6 +6,7 @@
 export const quickExcludes = [
   'src/extents/local-faults.test.ts',
   'src/extents/local.test.ts',
+  'src/partition/lmdb/blocking-syncs.test.ts',
   'src/partition/lmdb/engine.test.ts',
   'src/partition/lmdb/disk-space.test.ts',
   'src/partition/lmdb/overlay.test.ts',

@@ -37,6 +37,9 @@ const VOLATILE_PER_TURN = 128;
 /** Callers answered in one turn of the event loop send their next commits together, too. */
 const ANSWERS_PER_TURN = 16;
 
+/** One for the transaction, and one for what many operations read before it. */
+const SNAPSHOTS_OF_A_WRITE = 2;
+
 const EMPTY_COMMIT: Commit = { id: '', queueKeys: [], checks: [], ranges: [], writeSets: [] };
 
 interface PendingCommit {
@@ -62,6 +65,8 @@ class LmdbEngine implements Engine {
   private group = 0;
   /** Open snapshots by group, oldest first: group numbers only rise, and a Map keeps the order of insertion. */
   private readonly openSnapshots = new Map<number, number>();
+  /** Since the last group was written. */
+  private snapshotsTaken = 0;
   private readonly waiting: PendingCommit[] = [];
   /** Commits of volatile rows alone that came while a group was in flight. */
   private readonly waitingVolatile: PendingCommit[] = [];
@@ -96,6 +101,7 @@ class LmdbEngine implements Engine {
 
   snapshot(): LmdbSnapshot {
     const { group } = this;
+    this.snapshotsTaken++;
     this.openSnapshots.set(group, (this.openSnapshots.get(group) ?? 0) + 1);
     return makeSnapshot(this.layers.view(group), this.nowForReads(), () => {
       const others = this.openSnapshots.get(group)! - 1;
@@ -256,7 +262,7 @@ class LmdbEngine implements Engine {
     const before = wal.bytes;
     this.beforeWrite();
     const started = performance.now();
-    wal.append(encodeRecord(active.written, until), (error) => {
+    wal.append(encodeRecord(active.written, until), this.isLoneWriter(commits), (error) => {
       const insteadOfCommitted = (other: Decision) => decisions.map((each) => (each === 'committed' ? other : each));
       if (!error) {
         this.flushSeconds.observe((performance.now() - started) / 1_000);
@@ -275,6 +281,13 @@ class LmdbEngine implements Engine {
         this.answer(commits, insteadOfCommitted('unknown'), 0);
       }
     });
+  }
+
+  /** No other commit waits, no checkpoint runs, and the snapshots since the last group are those that one write takes. */
+  private isLoneWriter(commits: readonly PendingCommit[]): boolean {
+    const hasReaders = this.snapshotsTaken > SNAPSHOTS_OF_A_WRITE;
+    this.snapshotsTaken = 0;
+    return commits.length === 1 && this.waiting.length === 0 && !hasReaders && !this.layers.isCheckpointing;
   }
 
   /** Conflicts, too, are answered only when the group is visible: a transaction that runs again before that would read the same rows. */

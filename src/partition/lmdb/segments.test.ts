@@ -37,7 +37,9 @@ function recordOf(number: number, valueBytes = 90 * number): Buffer[] {
 
 async function append(wal: Wal, ...records: Buffer[][]): Promise<void> {
   for (const pieces of records) {
-    await new Promise<void>((resolve, reject) => wal.append(pieces, (error) => (error ? reject(error) : resolve())));
+    await new Promise<void>((resolve, reject) =>
+      wal.append(pieces, false, (error) => (error ? reject(error) : resolve())),
+    );
   }
 }
 

@@ -37,6 +37,12 @@ vi.mock('node:fs', async (original) => {
       else if (disk.held) disk.held.push(() => fs.fdatasync(file, done));
       else fs.fdatasync(file, done);
     },
+    fdatasyncSync: (file: number) => {
+      disk.syncs++;
+      const error = failing('sync');
+      if (error) throw error;
+      fs.fdatasyncSync(file);
+    },
   };
 });
 
@@ -129,6 +135,8 @@ describe('Volatile rows', () => {
     await openFile(partition, 1);
     const held: (() => void)[] = [];
     disk.held = held;
+    // The sync of a writer with readers beside it is in the pool.
+    for (let i = 0; i < 3; i++) await get(partition, open(1));
     const logged = openFile(partition, 2);
     while (held.length === 0) await new Promise(setImmediate);
     let isDecided = false;

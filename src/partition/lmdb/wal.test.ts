@@ -31,7 +31,7 @@ it('The head of a segment is on disk before its first record is written, so that
   const append = (): Promise<unknown> => {
     const generation = new Generation();
     generation.write('key' as Key, 1n, Buffer.from('value'));
-    return new Promise((done) => wal.append(encodeRecord(generation.written, undefined), done));
+    return new Promise((done) => wal.append(encodeRecord(generation.written, undefined), false, done));
   };
   const wal = new Wal(folder, { next: 1 });
   for (let segment = 0; segment < 2; segment++) {
