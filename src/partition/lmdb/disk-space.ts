@@ -116,8 +116,11 @@ function writeZeros(descriptor: number, from: number, to: number): boolean {
   }
 }
 
-/** LMDB holds the pages that a transaction changes in memory, and keeps that memory: for 5,000 random rows 27 MB. */
-export const ROWS_PER_TRANSACTION = 1_000;
+/**
+ * Random rows are in a page each, and a sync of the log waits for the pages that the disk is writing. LMDB holds the pages of a transaction in memory,
+ * too, and keeps that memory: for 5,000 random rows 27 MB.
+ */
+export const ROWS_PER_TRANSACTION = 200;
 /** A checkpoint may copy a leaf page and its parent for every row. */
 const PAGES_PER_ROW = 2;
 /** The upper levels of the trees, the list of free pages, and the engine's metadata. */

@@ -10,6 +10,12 @@ import type { VolatileRows } from './volatile-rows.ts';
 
 const AFTER_ALL_KEYS = prefixEnd('' as Key);
 
+/** Of the rows that LMDB is asked for, each 64th is kept, so that those remain which nearly every operation reads, such as a container's name. */
+const KEPT_ROWS_EVERY = 64;
+const KEPT_ROWS_MAX = 32;
+const KEPT_ROW_BYTES_MAX = 1 << 10;
+const NO_ROW = Symbol('no row');
+
 /** One checkpoint: a read transaction of LMDB, reference-counted. */
 export class CheckpointState {
   readonly transaction: Transaction;
@@ -20,6 +26,8 @@ export class CheckpointState {
    * in series, such as for the snapshots of blobs that are deleted.
    */
   private gap: Range = { from: AFTER_ALL_KEYS, to: AFTER_ALL_KEYS };
+  private readonly kept = new Map<Key, Row | typeof NO_ROW>();
+  private lookups = 0;
 
   constructor(rows: RowsDatabase) {
     this.rows = rows;
@@ -37,6 +45,17 @@ export class CheckpointState {
   }
 
   get(key: Key): Row | undefined {
+    const kept = this.kept.get(key);
+    if (kept) return kept === NO_ROW ? undefined : kept;
+    const row = this.lookUp(key);
+    if (++this.lookups % KEPT_ROWS_EVERY === 0 && (row?.value.length ?? 0) <= KEPT_ROW_BYTES_MAX) {
+      if (this.kept.size >= KEPT_ROWS_MAX) this.kept.clear();
+      this.kept.set(key, row ?? NO_ROW);
+    }
+    return row;
+  }
+
+  private lookUp(key: Key): Row | undefined {
     const stored = this.rows.getBinaryFast(key, { transaction: this.transaction });
     if (!stored) return undefined;
     const { version, value } = decodeRow(stored, this.rows.lastSize);
