@@ -85,33 +85,56 @@ export function makeCommit(
   attempts: readonly Attempt[],
   snapshotGroup: number | undefined,
 ): Commit | undefined {
-  const writers = attempts.filter(isWriter);
-  if (writers.length === 0) return undefined;
-  // A result that depends on a write of this commit and on other rows is true only if those are unchanged at the commit.
-  const views = attempts.filter((each) => isWriter(each) || each.view.readUncommitted).map(({ view }) => view);
-  const [only] = views.length === 1 ? views : [];
-  return {
-    id: nextId(),
-    queueKeys: [queueKey],
-    checks: withoutDuplicates(only ? only.checks : views.flatMap(({ checks }) => checks)),
-    ranges: only ? only.ranges : views.flatMap(({ ranges }) => ranges),
-    writeSets: mergeCommutativeSets(
-      writers.map(({ view }) => ({ timestamp: view.timestamp, writes: [...view.writes.values()] })),
-    ),
-    deadline: views.map(({ deadline }) => deadline).reduce(earliest),
-    snapshotGroup,
-  };
+  if (!attempts.some(isWriter)) return undefined;
+  const { checks, ranges, writeSets, deadline } =
+    attempts.length === 1 ? transactionOf(attempts[0]!) : mergeTransactions(attempts);
+  return { id: nextId(), queueKeys: [queueKey], checks, ranges, writeSets, deadline, snapshotGroup };
 }
 
 const isWriter = ({ view, thrown }: Attempt): boolean => !thrown && view.writes.size > 0;
 
+type CommittedTransaction = Pick<Commit, 'checks' | 'ranges' | 'writeSets' | 'deadline'>;
+
+/** Most batches are of one transaction. */
+function transactionOf({ view }: Attempt): CommittedTransaction {
+  const { checks, ranges, deadline } = view;
+  return { checks: withoutDuplicates(checks), ranges, writeSets: [writeSetOf(view)], deadline };
+}
+
+function mergeTransactions(attempts: readonly Attempt[]): CommittedTransaction {
+  const writers = attempts.filter(isWriter);
+  // A result that depends on a write of this commit and on other rows is true only if those are unchanged at the commit.
+  const views = attempts.filter((each) => isWriter(each) || each.view.readUncommitted).map(({ view }) => view);
+  return {
+    checks: withoutDuplicates(views.flatMap(({ checks }) => checks)),
+    ranges: views.flatMap(({ ranges }) => ranges),
+    writeSets: mergeCommutativeSets(writers.map(({ view }) => writeSetOf(view))),
+    deadline: views.map(({ deadline }) => deadline).reduce(earliest),
+  };
+}
+
+const writeSetOf = ({ timestamp, writes }: TransactionView): Commit['writeSets'][number] => ({
+  timestamp,
+  writes: [...writes.values()],
+});
+
 const earliest = (one: Instant | undefined, other: Instant | undefined): Instant | undefined =>
   one === undefined || (other !== undefined && other < one) ? other : one;
 
+/** Below this number, comparing all with each other costs less than a map of them. */
+const CHECKS_FEW = 8;
+
 /** The transactions of a batch read many rows in common. */
 function withoutDuplicates(checks: readonly ReadCheck[]): readonly ReadCheck[] {
-  if (checks.length < 2) return checks;
+  if (checks.length < CHECKS_FEW && !hasDuplicate(checks)) return checks;
   return [...new Map(checks.map((check) => [check.key, check])).values()];
+}
+
+function hasDuplicate(checks: readonly ReadCheck[]): boolean {
+  for (let i = 1; i < checks.length; i++) {
+    for (let k = 0; k < i; k++) if (checks[i]!.key === checks[k]!.key) return true;
+  }
+  return false;
 }
 
 type Settled = 'committed' | 'conflict' | Error;

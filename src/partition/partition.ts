@@ -158,7 +158,7 @@ export type CommutativeWrite = { readonly kind: 'add' | 'max'; readonly key: Key
 /** A key in a transaction's read set; no version: the key was absent. */
 export interface ReadCheck {
   readonly key: Key;
-  readonly version?: Timestamp;
+  readonly version?: Timestamp | undefined;
 }
 
 /** A scanned range: exactly these rows, in these versions, in order. */
