@@ -45,9 +45,15 @@ export const plantedBugs = [
   {
     name: 'a commit is answered before it is on disk',
     file: 'src/partition/lmdb/wal.ts',
-    find: 'fdatasync(file, (error) => {\n        if (error) return done(error);\n        this.end =',
-    replace:
-      'setImmediate((error: Error | null = null) => {\n        if (error) return done(error);\n        this.end =',
+    find: 'else fdatasync(file, synced);',
+    replace: 'else setImmediate(synced, null);',
+    tests: ['test/anomalies/durability.test.ts', '-t', 'answers no write'],
+  },
+  {
+    name: 'the commit of a lone writer is answered before it is on disk',
+    file: 'src/partition/lmdb/wal.ts',
+    find: '      fdatasyncSync(file);\n',
+    replace: '',
     tests: ['test/anomalies/durability.test.ts', '-t', 'answers no write'],
   },
   {
@@ -638,8 +644,8 @@ export const plantedBugs = [
   {
     name: 'an append is decided on the state before another one of its transaction',
     file: 'src/services/blob/change-in-place.ts',
-    find: '    this.blob = { ...blob, ...record,',
-    replace: '    if (this.short.length < 2) this.blob = { ...blob, ...record,',
+    find: '    blob.length = record.length ?? blob.length;',
+    replace: '    if (this.short.length < 2) blob.length = record.length ?? blob.length;',
     tests: ['test/races/in-place.test.ts', '-t', 'to which 16 clients append'],
   },
   {

@@ -68,7 +68,10 @@ export function encodeMapPage(page: MapPage, use: PageUse = measure(page.segment
     end = to;
   }
   const value = encodeBytes(out.written(), inRow && Buffer.concat(inRow));
-  if (!inRow) recent[nextRecent++ % RECENT_PAGES] = { value, page: { ...page, use } };
+  if (!inRow) {
+    const stored = { made, born, seen, isQueued, nextPiece, segments, use };
+    recent[nextRecent++ % RECENT_PAGES] = { value, page: stored };
+  }
   return value;
 }
 

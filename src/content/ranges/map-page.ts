@@ -49,7 +49,7 @@ export interface MapPage {
 }
 
 /** A page that exceeds one of these is to be merged: often enough that reads find few rows, and so rarely that a merge is paid by many writes. */
-const PIECE_BYTES_WANTED = 64 << 10;
+const PIECE_BYTES_WANTED = 128 << 10;
 const PIECES_WANTED = 64;
 const CHUNKS_WANTED = 16;
 /** Of a piece that another write continues: its row is logged again. */

@@ -84,14 +84,14 @@ export const appendOperations: readonly Operation<Storage>[] = [
     },
     precheck: precheckAppendBlock,
     run: appendBlock,
-    reply: (written, request) => ({
+    reply: ({ written, md5, crc64 }, request) => ({
       status: 201,
       headers: validatorHeaders(written, {
-        'Content-MD5': written.md5,
-        'x-ms-content-crc64': written.md5 === undefined ? written.crc64 : undefined,
+        'Content-MD5': md5,
+        'x-ms-content-crc64': md5 === undefined ? crc64 : undefined,
         'x-ms-structured-body': structuredType(request),
-        'x-ms-blob-append-offset': written.offset,
-        'x-ms-blob-committed-block-count': written.blocks,
+        'x-ms-blob-append-offset': written.result.offset,
+        'x-ms-blob-committed-block-count': written.result.blocks,
         'x-ms-request-server-encrypted': 'true',
       }),
     }),
@@ -116,13 +116,13 @@ export const appendOperations: readonly Operation<Storage>[] = [
       wantsMd5: wantsBlockMd5,
       sourceBytesMax: sourceBytesMax(APPEND_BLOCK_SIZES),
     },
-    run: async (storage, input) => ({ written: await appendBlockFromUrl(storage, input), wantsMd5: input.wantsMd5 }),
-    reply: ({ written, wantsMd5 }) => ({
+    run: async (storage, input) => ({ copied: await appendBlockFromUrl(storage, input), wantsMd5: input.wantsMd5 }),
+    reply: ({ copied, wantsMd5 }) => ({
       status: 201,
-      headers: validatorHeaders(written, {
-        ...hashHeaders(written, wantsMd5),
-        'x-ms-blob-append-offset': written.offset,
-        'x-ms-blob-committed-block-count': written.blocks,
+      headers: validatorHeaders(copied.written, {
+        ...hashHeaders(copied, wantsMd5),
+        'x-ms-blob-append-offset': copied.written.result.offset,
+        'x-ms-blob-committed-block-count': copied.written.result.blocks,
         'x-ms-request-server-encrypted': 'true',
       }),
     }),

@@ -127,15 +127,15 @@ export const setBlobPropertiesRow: Operation<Storage> = operation({
   test: 'test/end-to-end/set-blob-properties.test.ts',
   unsupported: VERSION_PARAMS,
   input: { ...target, content: blobContentHeaders, length, sequence: sequenceAction },
-  run: async (storage, input): Promise<{ etag: string; modified: bigint; sequenceNumber?: bigint }> => {
+  run: async (storage, input): Promise<{ etag: string; modified: bigint; result?: { sequenceNumber: bigint } }> => {
     const { content } = input;
     if (input.length === undefined && !input.sequence) return setBlobProperties(storage, input);
     const isSent = Object.values(content).some((value) => value !== undefined);
     return setPageProperties(storage, { ...input, content: isSent ? content : undefined });
   },
-  reply: ({ sequenceNumber: number, ...written }) => ({
+  reply: (written) => ({
     status: 200,
-    headers: validatorHeaders(written, number === undefined ? {} : pageHeaders({ sequenceNumber: number })),
+    headers: validatorHeaders(written, written.result && pageHeaders(written.result)),
   }),
 });
 
@@ -192,14 +192,14 @@ export const pageOperations: readonly Operation<Storage>[] = [
     },
     precheck: precheckPutPage,
     run: putPage,
-    reply: (written, request) => ({
+    reply: ({ written, md5, crc64 }, request) => ({
       status: 201,
       headers: validatorHeaders(written, {
-        'Content-MD5': written.md5,
-        'x-ms-content-crc64': written.md5 === undefined ? written.crc64 : undefined,
+        'Content-MD5': md5,
+        'x-ms-content-crc64': md5 === undefined ? crc64 : undefined,
         'x-ms-structured-body': structuredType(request),
         'x-ms-request-server-encrypted': 'true',
-        ...pageHeaders(written),
+        ...pageHeaders(written.result),
       }),
     }),
   }),
@@ -224,12 +224,12 @@ export const pageOperations: readonly Operation<Storage>[] = [
       wantsMd5: wantsBlockMd5,
       sourceBytesMax: sourceBytesMax([['', PUT_PAGE_BYTES_MAX]]),
     },
-    run: async (storage, input) => ({ written: await putPageFromUrl(storage, input), wantsMd5: input.wantsMd5 }),
-    reply: ({ written, wantsMd5 }) => ({
+    run: async (storage, input) => ({ copied: await putPageFromUrl(storage, input), wantsMd5: input.wantsMd5 }),
+    reply: ({ copied, wantsMd5 }) => ({
       status: 201,
-      headers: validatorHeaders(written, {
-        ...hashHeaders(written, wantsMd5),
-        ...pageHeaders(written),
+      headers: validatorHeaders(copied.written, {
+        ...hashHeaders(copied, wantsMd5),
+        ...pageHeaders(copied.written.result),
         'x-ms-request-server-encrypted': 'true',
       }),
     }),
@@ -240,9 +240,9 @@ export const pageOperations: readonly Operation<Storage>[] = [
     when: { 'x-ms-page-write': 'clear' },
     input: { ...target, range: requiredRange, sequence, body: noContent },
     run: clearPages,
-    reply: ({ sequenceNumber: number, ...written }) => ({
+    reply: (written) => ({
       status: 201,
-      headers: validatorHeaders(written, pageHeaders({ sequenceNumber: number })),
+      headers: validatorHeaders(written, pageHeaders(written.result)),
     }),
   }),
   operation({

@@ -25,7 +25,7 @@ describe('An append blob', () => {
       const blob = decodeBlobRecord((await tx.get(key))!);
       tx.put(key, encodeBlobRecord({ ...recordFrom(blob), append: { blocks: 49_999 } }));
     });
-    expect(await append()).toMatchObject({ blocks: 50_000, offset: 1 });
+    expect(await append()).toMatchObject({ written: { result: { blocks: 50_000, offset: 1 } } });
     await expect(append()).rejects.toMatchObject({ code: 'BlockCountExceedsLimit', status: 409 });
     await world.stop();
   });

@@ -32,7 +32,7 @@ export async function precheckAppendBlock(
   const leaseId = checkInPlaceInput(storage, input);
   await storage.partition.read(async (at) => {
     const target = await readTarget(at, storage, input);
-    const blob = findInPlace(at, target.blob, { ...input, leaseId }, 'append');
+    const blob = findInPlace(at, target.blob, input.conditions, leaseId, 'append');
     checkAppend(blob, input.append, 0);
   });
 }
@@ -43,7 +43,7 @@ export async function appendBlock(storage: Storage, input: AppendBlockInput) {
   if (length === 0) throw fail('InvalidHeaderValue', { HeaderName: 'Content-Length', HeaderValue: '0' });
   const end = ({ blob }: { blob: Blob | undefined }) => blob?.length ?? 0;
   return withBlobBytes(storage, input, end, (bytes, containerId) =>
-    commitAppend(storage, { ...input, leaseId }, length, bytes, containerId),
+    commitAppend(storage, input, leaseId, length, bytes, containerId),
   );
 }
 
@@ -57,24 +57,25 @@ export async function appendBlockFromUrl(storage: Storage, input: AppendBlockFro
   return withSource(storage, input, wanted, async (staged) => {
     const { md5, crc64, length } = staged;
     if (length === 0) throw fail('InvalidHeaderValue', { HeaderName: 'x-ms-source-range' });
-    return { ...(await commitAppend(storage, { ...input, leaseId }, length, staged, containerId)), md5, crc64 };
+    return { written: await commitAppend(storage, input, leaseId, length, staged, containerId), md5, crc64 };
   });
 }
 
-/** @param input with the canonical lease id */
+/** @param leaseId in its canonical form */
 function commitAppend(
   storage: Storage,
   input: BlobInput & { readonly append: AppendConditions },
+  leaseId: string | undefined,
   length: number,
   bytes: StagedBytes,
   containerId: ContainerId | undefined,
 ) {
-  return changeInPlace(storage, { input, type: 'append', containerId, bytes }, (blob) => {
+  return changeInPlace(storage, { input, leaseId, type: 'append', containerId, bytes }, (blob) => {
     const append = checkAppend(blob, input.append, length);
     const blocks = append.blocks + 1;
     const offset = blob.length;
     return {
-      record: { length: offset + length, append: { ...append, blocks } },
+      record: { length: offset + length, append: { blocks, isSealed: append.isSealed } },
       offset,
       result: { offset, blocks },
     };
@@ -86,7 +87,7 @@ export type SealInput = BlobInput & { readonly append: Pick<AppendConditions, 'p
 /** A blob that is sealed already stays as it is. */
 export async function sealBlob(storage: Storage, input: SealInput) {
   const leaseId = checkInPlaceInput(storage, input);
-  return changeInPlace(storage, { input: { ...input, leaseId }, type: 'append' }, (blob) => {
+  return changeInPlace(storage, { input, leaseId, type: 'append' }, (blob) => {
     const verdict = judgeSeal(blob, input.append);
     if (verdict !== 'proceed') throw fail(verdict);
     const append = blob.append!;
@@ -96,7 +97,11 @@ export async function sealBlob(storage: Storage, input: SealInput) {
 
 function checkAppend(blob: Blob, conditions: AppendConditions, length: number) {
   const append = blob.append!;
-  const verdict = judgeAppend({ length: blob.length, ...append }, length, conditions);
+  const verdict = judgeAppend(
+    { length: blob.length, blocks: append.blocks, isSealed: append.isSealed },
+    length,
+    conditions,
+  );
   if (verdict === 'BlockCountExceedsLimit')
     throw fail(verdict, undefined, 'The committed block count cannot exceed the maximum limit of 50,000 blocks.');
   if (verdict !== 'proceed') throw fail(verdict);

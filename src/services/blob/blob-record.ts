@@ -30,10 +30,16 @@ const TYPE_FIELD = 21;
 const GENERATION_FIELD = 22;
 
 export function encodeBlobRecord(record: BlobRecord): Buffer {
-  return encodeText(formatBlobRecord(record));
+  return encodeText(formatBlobRecord(record, record.etag));
 }
 
-export function formatBlobRecord(record: BlobRecord): string {
+/** The record of a blob whose ETag is the version of the row that is written. */
+export function encodeNewRecord(record: Omit<BlobRecord, 'etag'>): Buffer {
+  return encodeText(formatBlobRecord(record, undefined));
+}
+
+/** @param etag undefined: the version of the row */
+export function formatBlobRecord(record: Omit<BlobRecord, 'etag'>, etag: Timestamp | undefined): string {
   const { content, metadata, lease, copy, tier, tags, append, page } = record;
   const fields = [
     blobTypeOf(record),
@@ -47,7 +53,7 @@ export function formatBlobRecord(record: BlobRecord): string {
     formatLine(content.contentLanguage),
     formatLine(content.contentDisposition),
     formatLine(content.cacheControl),
-    record.etag?.toString() ?? '',
+    etag?.toString() ?? '',
     Object.keys(metadata).length === 0 ? '' : JSON.stringify(metadata),
     lease ? JSON.stringify(encodeLease(lease)) : '',
     copy ? JSON.stringify({ ...copy, completed: copy.completed?.toString() }) : '',

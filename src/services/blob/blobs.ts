@@ -49,17 +49,27 @@ export async function getBlob(storage: Storage, input: GetBlobInput) {
   const { rangeMd5, rangeCrc64 } = input;
   checkRangeHashes(input);
   const leaseId = checkReadInput(input);
-  const queueKey = txQueueKey(storage.account, input.container, input.blob);
+  const queueKey = () => txQueueKey(storage.account, input.container, input.blob);
   const hash = rangeMd5 || rangeCrc64 ? { md5: rangeMd5 === true } : undefined;
-  const { hashed, ...found } = await openBytes(storage, queueKey, hash, async (at, plan, read) => {
+  const { found, bytes, hashed } = await openBytes(storage, queueKey, hash, async (at, plan, read) => {
     const { id, blob } = await readBlob(at, storage, input.container, input.blob, input.snapshot);
     checkGet(at, blob, input, leaseId);
     checkOnline(at, blob);
     checkReadable(blob);
-    const part = await prepareRead(at, storage, id, blob, input, read, plan);
-    return { blob, leaseState: leaseState(blob.lease, at.now), tier: tierState(blob.tier, at.now), ...part };
+    const { range, from, to, inline, isPlanned } = await prepareRead(at, storage, id, blob, input, read, plan);
+    const tier = tierState(blob.tier, at.now);
+    return { blob, leaseState: leaseState(blob.lease, at.now), tier, range, from, to, inline, isPlanned };
   });
-  return { ...found, rangeMd5: hashed?.md5, rangeCrc64: rangeCrc64 ? hashed?.crc64 : undefined };
+  return {
+    blob: found.blob,
+    leaseState: found.leaseState,
+    tier: found.tier,
+    range: found.range,
+    length: found.to - found.from,
+    bytes,
+    rangeMd5: hashed?.md5,
+    rangeCrc64: rangeCrc64 ? hashed?.crc64 : undefined,
+  };
 }
 
 /** At most one hash, and only of a range. */
@@ -106,7 +116,7 @@ async function prepareRead(
     inline = decodeBytes(row);
     if (range) inline = inline.subarray(from, to);
   }
-  return { range, from, to, length: to - from, inline, isPlanned };
+  return { range, from, to, inline, isPlanned };
 }
 
 export async function getBlobProperties(storage: Storage, input: SnapshotInput) {

@@ -16,17 +16,17 @@ async function openBox() {
   await world.putContainer();
   const { partition, store: content, sweeper } = world;
   const storage: Storage = { partition, account: ACCOUNT, content, sweeper };
-  const append = (text: string, more: Partial<AppendBlockInput> = {}) =>
-    appendBlock({ ...storage }, { ...base, append: {}, wantsMd5: false, body: bodyOf(Buffer.from(text)), ...more });
-  const put = (at: number, fill: string, length = PAGE) => {
+  const append = async (text: string, more: Partial<AppendBlockInput> = {}) => {
+    const { written } = await appendBlock(
+      { ...storage },
+      { ...base, append: {}, wantsMd5: false, body: bodyOf(Buffer.from(text)), ...more },
+    );
+    return { ...written.result, etag: written.etag, modified: written.modified };
+  };
+  const put = async (at: number, fill: string, length = PAGE) => {
     const range = `bytes=${at}-${at + length - 1}`;
-    return putPage(storage, {
-      ...base,
-      range,
-      sequence: {},
-      wantsMd5: false,
-      body: bodyOf(Buffer.alloc(length, fill)),
-    });
+    const body = bodyOf(Buffer.alloc(length, fill));
+    return (await putPage(storage, { ...base, range, sequence: {}, wantsMd5: false, body })).written;
   };
   const read = async () => {
     const asked = { range: undefined, rangeMd5: undefined, rangeCrc64: undefined };
@@ -52,7 +52,7 @@ function behind(tx: Transaction, timestamp: bigint, drawn: string[]): Transactio
 }
 
 /** What each of several calls was answered, in their order. */
-async function answers(calls: readonly Promise<{ readonly etag: string }>[]) {
+async function answers(calls: readonly Promise<object>[]) {
   const settled = await Promise.allSettled(calls);
   return settled.map((each) => (each.status === 'fulfilled' ? each.value : (each.reason.code as string)));
 }

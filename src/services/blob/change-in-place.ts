@@ -9,7 +9,7 @@ import { formatEtag } from '../../rules/conditions.ts';
 import { leaseAfterWrite } from '../../rules/lease.ts';
 import { type StagedBytes, writeStaged } from '../common/staged-bytes.ts';
 import type { Storage } from '../common/storage.ts';
-import { decodeBlobRecord, encodeBlobRecord } from './blob-record.ts';
+import { decodeBlobRecord, encodeNewRecord } from './blob-record.ts';
 import { fail } from './errors.ts';
 import {
   type BlobInput,
@@ -35,10 +35,15 @@ const SHARED_BYTES_MAX = 64 << 10;
 /** A write counts as so many bytes at least: in pages of their own, each may change dozens of rows. */
 const WRITE_BYTES_MIN = { append: 512, page: 4 << 10, block: SHARED_BYTES_MAX };
 
+/** Undefined: the field stays as it is. */
+type ChangedFields = {
+  readonly [Field in 'length' | 'append' | 'page' | 'content']?: BlobRecord[Field] | undefined;
+};
+
 /** What a write does to the map and to the record. */
 export interface InPlaceChange<T> {
   /** Undefined: the blob stays as it is. */
-  readonly record?: Pick<Partial<BlobRecord>, 'length' | 'append' | 'page' | 'content'>;
+  readonly record?: ChangedFields;
   /** Where the bytes of the call are to be written. */
   readonly offset?: number;
   /** True: the sweeper has work to do. */
@@ -47,8 +52,9 @@ export interface InPlaceChange<T> {
 }
 
 export interface ChangeInput {
-  /** With the canonical lease id. */
-  readonly input: BlobInput;
+  readonly input: Pick<BlobInput, 'container' | 'blob' | 'conditions'>;
+  /** In its canonical form. */
+  readonly leaseId: string | undefined;
   readonly type: BlobType;
   /** The container as it was found before the bytes came. */
   readonly containerId?: ContainerId | undefined;
@@ -60,13 +66,17 @@ interface ChangeCall extends ChangeInput {
   readonly decide: (blob: Blob) => InPlaceChange<object>;
 }
 
-interface Changed {
-  readonly result: object;
+/** What a call of `changeInPlace` returns. */
+export interface Changed<T extends object = object> {
+  readonly result: T;
   readonly etag: string;
   readonly modified: Timestamp;
   /** One of the calls wakes the sweeper. */
   needsSweep: boolean;
 }
+
+/** A blob of which no one else has a reference. */
+type OwnBlob = { -readonly [Field in keyof Blob]: Blob[Field] };
 
 /**
  * One change of a blob of this type.
@@ -76,17 +86,16 @@ export async function changeInPlace<T extends object>(
   storage: Storage,
   change: ChangeInput,
   decide: (blob: Blob) => InPlaceChange<T>,
-): Promise<T & { readonly etag: string; readonly modified: Timestamp }> {
+): Promise<Omit<Changed<T>, 'needsSweep'>> {
   const { account, content, partition, sweeper } = storage;
-  const { input, type, containerId, bytes } = change;
+  const { input, leaseId, type, containerId, bytes } = change;
   const queueKey = txQueueKey(account, input.container, input.blob);
-  const call: ChangeCall = { storage, input, type, containerId, bytes, decide };
+  const call: ChangeCall = { storage, input, leaseId, type, containerId, bytes, decide };
   const changed = await content.ranges.withRoom(account, () =>
     partition.transactCombined(queueKey, call, changeTogether),
   );
-  const { result, etag, modified, needsSweep } = changed;
-  if (needsSweep) sweeper.wake();
-  return { ...(result as T), etag, modified };
+  if (changed.needsSweep) sweeper.wake();
+  return changed as Changed<T>;
 }
 
 const changeTogether: CombinedFunction<ChangeCall, Changed> = {
@@ -102,7 +111,7 @@ const changeTogether: CombinedFunction<ChangeCall, Changed> = {
     const results = calls.map((call) => state.change(call));
     if (state.isChanged) {
       const { needsSweep } = await writeChanges(tx, storage, state);
-      tx.put(key, encodeBlobRecord({ ...state.blob!, etag: undefined }));
+      tx.put(key, encodeNewRecord(state.blob!));
       if (needsSweep) setNeedsSweep(results);
     }
     return results;
@@ -130,7 +139,7 @@ async function writeChanges(
 
 /** The blob as the calls change it one after another; nothing is written. */
 class BlobState {
-  blob: Blob | undefined;
+  blob: OwnBlob | undefined;
   isChanged = false;
   readonly short: ShortWrite[] = [];
   /** Of a call that has the transaction for itself. */
@@ -154,9 +163,9 @@ class BlobState {
     }
   }
 
-  private apply({ storage, input, type, containerId, bytes, decide }: ChangeCall): Changed {
+  private apply({ storage, input, leaseId, type, containerId, bytes, decide }: ChangeCall): Changed {
     checkGranted(storage.granted, this.containerId);
-    const blob = findInPlace(this.tx, this.blob, input, type);
+    const blob = findInPlace(this.tx, this.blob, input.conditions, leaseId, type);
     checkSameContainer(this.containerId, containerId);
     const { record, offset, write, result } = decide(blob);
     if (!record) return { result, etag: blob.etag, modified: blob.modified, needsSweep: false };
@@ -165,9 +174,17 @@ class BlobState {
     else if (bytes) this.long = (tx, map) => writeStaged(tx, storage, map, offset, bytes);
     const version = this.nextVersion();
     const etag = formatEtag(version);
-    const lease = leaseAfterWrite(blob.lease, this.tx.now);
+    // Field by field: spreading such objects costs more than the rest of this function.
+    blob.length = record.length ?? blob.length;
+    blob.append = record.append ?? blob.append;
+    blob.page = record.page ?? blob.page;
+    blob.content = record.content ?? blob.content;
+    blob.lease = leaseAfterWrite(blob.lease, this.tx.now);
     // The state of a copy ends with the first change.
-    this.blob = { ...blob, ...record, lease, copy: undefined, etag, modified: version, version };
+    blob.copy = undefined;
+    blob.etag = etag;
+    blob.modified = version;
+    blob.version = version;
     return { result, etag, modified: version, needsSweep: false };
   }
 
@@ -181,12 +198,13 @@ class BlobState {
 }
 
 /** The blob of this type, if lease and conditions permit a write. */
-export function findInPlace(
+export function findInPlace<Found extends Blob>(
   at: DecisionSnapshot,
-  blob: Blob | undefined,
-  { conditions, leaseId }: Pick<BlobInput, 'conditions' | 'leaseId'>,
+  blob: Found | undefined,
+  conditions: BlobInput['conditions'],
+  leaseId: string | undefined,
   type: BlobType,
-): Blob {
+): Found {
   if (!blob) throw fail('BlobNotFound');
   checkLease(at, blob.lease, leaseId, 'write', 'blob');
   checkWriteConditions(blob, conditions, leaseId);

@@ -47,7 +47,7 @@ export async function putBlobFromUrl(storage: Storage, input: PutBlobFromUrlInpu
   return withSource(storage, input, wanted, async (staged, source) => {
     const metadata = input.metadata.length > 0 ? sentMetadata : source.metadata;
     const description = { content: contentOf(source), metadata, tags: input.copiesTags ? source.tags : tags };
-    const written = await commitBlob(storage, { ...input, leaseId, tier }, containerId, staged, () => description);
+    const written = await commitBlob(storage, input, { leaseId, tier, containerId }, staged, () => description);
     return { ...written, md5: staged.md5, crc64: staged.crc64 };
   });
 }
@@ -71,7 +71,7 @@ export async function copyBlobFromUrl(storage: Storage, input: CopyBlobFromUrlIn
   return withSource(storage, input, { md5: () => input.wantsMd5, inline: true }, async (staged, source) => {
     // A source without an MD5 has a copy without one.
     const unhashed = { ...staged, md5: undefined };
-    const written = await commitBlob(storage, { ...input, leaseId, tier }, containerId, unhashed, (tx) => ({
+    const written = await commitBlob(storage, input, { leaseId, tier, containerId }, unhashed, (tx) => ({
       content: source.content,
       metadata: input.metadata.length > 0 ? metadata : source.metadata,
       tags: input.copiesTags ? source.tags : tags,

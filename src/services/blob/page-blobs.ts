@@ -80,7 +80,7 @@ export async function precheckPutPage(storage: Storage, input: Omit<PutPageInput
   const range = checkPutRange(input);
   await storage.partition.read(async (at) => {
     const target = await readTarget(at, storage, input);
-    const blob = findInPlace(at, target.blob, { ...input, leaseId }, 'page');
+    const blob = findInPlace(at, target.blob, input.conditions, leaseId, 'page');
     checkPages(blob, range, input.sequence);
   });
 }
@@ -95,7 +95,7 @@ export async function putPage(storage: Storage, input: PutPageInput) {
     storage,
     input,
     () => range.from,
-    (bytes, containerId) => commitPages(storage, { ...input, leaseId }, range, bytes, containerId),
+    (bytes, containerId) => commitPages(storage, input, leaseId, range, bytes, containerId),
   );
 }
 
@@ -111,19 +111,20 @@ export async function putPageFromUrl(storage: Storage, input: PutPageFromUrlInpu
     const { md5, crc64, length } = staged;
     if (length !== range.to - range.from)
       throw fail('InvalidHeaderValue', { HeaderName: 'x-ms-source-range', HeaderValue: String(input.sourceRange) });
-    return { ...(await commitPages(storage, { ...input, leaseId }, range, staged, containerId)), md5, crc64 };
+    return { written: await commitPages(storage, input, leaseId, range, staged, containerId), md5, crc64 };
   });
 }
 
-/** @param input with the canonical lease id */
+/** @param leaseId in its canonical form */
 function commitPages(
   storage: Storage,
   input: BlobInput & Pick<WritePagesInput, 'sequence'>,
+  leaseId: string | undefined,
   range: ByteRange,
   bytes: StagedBytes,
   containerId: ContainerId | undefined,
 ) {
-  return changeInPlace(storage, { input, type: 'page', containerId, bytes }, (blob) => {
+  return changeInPlace(storage, { input, leaseId, type: 'page', containerId, bytes }, (blob) => {
     const page = checkPages(blob, range, input.sequence);
     return { record: { page }, offset: range.from, result: page };
   });
@@ -133,7 +134,7 @@ function commitPages(
 export async function clearPages(storage: Storage, input: WritePagesInput) {
   const leaseId = checkInPlaceInput(storage, input);
   const range = parsePages(input.range);
-  return changeInPlace(storage, { input: { ...input, leaseId }, type: 'page' }, (blob) => {
+  return changeInPlace(storage, { input, leaseId, type: 'page' }, (blob) => {
     const page = checkPages(blob, range, input.sequence);
     return {
       record: { page },
@@ -178,17 +179,13 @@ export async function setPageProperties(storage: Storage, input: SetPageProperti
   const leaseId = checkInPlaceInput(storage, input);
   if (length !== undefined) checkLength(length);
   const { ranges } = storage.content;
-  return changeInPlace(storage, { input: { ...input, leaseId }, type: 'page' }, (blob) => {
+  return changeInPlace(storage, { input, leaseId, type: 'page' }, (blob) => {
     const sequenceNumber = sequence ? nextSequence(blob.page!.sequenceNumber, sequence) : blob.page!.sequenceNumber;
     if (typeof sequenceNumber === 'string') throw fail(sequenceNumber);
     const isShorter = length !== undefined && length < blob.length;
     if (length !== undefined) checkTierLength(blob.page!.tier, length);
     return {
-      record: {
-        page: { ...blob.page, sequenceNumber },
-        ...(content && { content }),
-        ...(length !== undefined && { length }),
-      },
+      record: { page: { ...blob.page, sequenceNumber }, content, length },
       ...(isShorter && { write: (tx, map) => ranges.clear(tx, storage.account, map, length, NO_END) }),
       result: { sequenceNumber },
     };

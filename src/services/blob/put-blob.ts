@@ -55,24 +55,35 @@ export async function putBlob(storage: Storage, input: PutBlobInput) {
   const containerId = body.whole ? undefined : await findContainerId(storage, container);
   return withInlineOrUpload(storage, body, async (staged) => {
     const described = { content: input.content, metadata, tags };
-    const written = await commitBlob(storage, { ...input, leaseId, tier }, containerId, staged, () => described);
-    return { ...written, md5: staged.md5!, crc64: staged.crc64 };
+    const { etag, modified } = await commitBlob(
+      storage,
+      input,
+      { leaseId, tier, containerId },
+      staged,
+      () => described,
+    );
+    return { etag, modified, md5: staged.md5!, crc64: staged.crc64 };
   });
 }
 
-/**
- * One commit: the blob has these bytes, and whatever it had before is released.
- * @param input with the canonical lease id; without a tier the blob keeps the one it had
- * @param containerId the container as it was found before the bytes came; undefined: they came with the request
- */
+interface CheckedPut {
+  /** In its canonical form. */
+  readonly leaseId: string | undefined;
+  /** Undefined: the blob keeps the one that it had. */
+  readonly tier: Tier | undefined;
+  /** The container as it was found before the bytes came; undefined: they came with the request. */
+  readonly containerId: ContainerId | undefined;
+}
+
+/** One commit: the blob has these bytes, and whatever it had before is released. */
 export async function commitBlob(
   storage: Storage,
-  input: BlobInput & { readonly tier: Tier | undefined },
-  containerId: ContainerId | undefined,
+  input: Pick<BlobInput, 'container' | 'blob' | 'conditions'>,
+  checked: CheckedPut,
   staged: StagedContent,
   describe: (tx: Transaction) => Pick<BlobRecord, 'content' | 'metadata' | 'tags' | 'copy'>,
 ) {
-  const { container, blob, leaseId } = input;
+  const { container, blob } = input;
   const { account, content, partition, sweeper } = storage;
   const { length, md5, crc64 } = staged;
   const id = staged.inline ? undefined : content.newId();
@@ -80,22 +91,18 @@ export async function commitBlob(
     txQueueKey(account, container, blob),
     async (tx) => {
       const target = await readTarget(tx, storage, input);
-      checkPut(tx, storage, target, input, leaseId);
-      checkSameContainer(target.containerId, containerId);
+      checkPut(tx, storage, target, input, checked.leaseId);
+      checkSameContainer(target.containerId, checked.containerId);
       // Before the old content is released: source and target of a copy may be the same blob.
       await staged.reference?.(tx);
       const hasReleased = await releaseReplaced(tx, storage, target, { keepsInlineRow: staged.inline !== undefined });
       if (staged.inline) tx.put(inlineKey(account, target.containerId, blob), encodeBytes(staged.inline));
       else content.addContent(tx, account, id!, [{ length, chunkRefs: staged.chunkRefs }]);
       const replacedTier = target.blob?.tier;
-      const tier = (replacedTier ?? input.tier) && tierAfterWrite(replacedTier, input.tier, tx.now);
-      await putBlobRecord(
-        tx,
-        storage,
-        target,
-        { length, crc64, contentId: id && formatId(id), tier, ...describe(tx) },
-        md5,
-      );
+      const tier = (replacedTier ?? checked.tier) && tierAfterWrite(replacedTier, checked.tier, tx.now);
+      const { content: headers, metadata, tags, copy } = describe(tx);
+      const record = { length, crc64, contentId: id && formatId(id), tier, content: headers, metadata, tags, copy };
+      await putBlobRecord(tx, storage, target, record, md5);
       return hasReleased;
     },
   );

@@ -55,7 +55,7 @@ export async function keepRecord(
   as: DeletedKind,
 ): Promise<void> {
   const stamp = await nextStamp(tx, account, id, name);
-  const record = formatBlobRecord({ ...recordFrom(blob), lease: undefined, etag: blob.version });
+  const record = formatBlobRecord({ ...recordFrom(blob), lease: undefined }, blob.version);
   putDeleted(tx, account, id, name, { ...deletion, stamp }, record, as);
   if (blob.contentId === undefined) await moveInline(tx, account, id, name, undefined, stamp);
 }

@@ -58,12 +58,13 @@ export async function readTarget(
 ): Promise<WriteTarget> {
   const { account } = storage;
   const containerId = await readContainerId(at, storage, container);
-  const [recordRow, uncommittedRow, deleted, policyRow] = await at.getMany([
+  const [recordRow, uncommittedRow, policyRow] = await at.getMany([
     blobKey(account, containerId, name),
     uncommittedKey(account, containerId, name),
-    deletedBlobKey(account, containerId, name),
     policyKey(account),
   ]);
+  // An account that never had a policy has no deleted blobs.
+  const deleted = policyRow && (await at.get(deletedBlobKey(account, containerId, name)));
   const found = uncommittedRow && decodeUncommitted(uncommittedRow);
   const hasExpired = found !== undefined && isExpired(found, at.now);
   return {

@@ -36,7 +36,7 @@ type ReadingStorage = Pick<Storage, 'partition' | 'account' | 'content' | 'sweep
  */
 export async function planOrHold<Found extends PlannedRead>(
   storage: ReadingStorage,
-  queueKey: Key,
+  queueKey: () => Key,
   read: ContentRead,
   look: Look<Found>,
 ): Promise<Found> {
@@ -47,7 +47,7 @@ export async function planOrHold<Found extends PlannedRead>(
   for (;;) {
     const found = await storage.partition.read((at) => look(at, plan));
     if (found.isPlanned) return found;
-    const held = await hold(storage, queueKey, read, look);
+    const held = await hold(storage, queueKey(), read, look);
     // Otherwise another content took its place between the two looks.
     if (held) return held;
   }
@@ -95,12 +95,13 @@ export type FoundBytes = PlannedRead & {
 };
 
 /**
- * The bytes of a blob or file for a reply. A stream ends its content read itself; in all other cases the read has ended when this returns.
+ * The bytes of a blob or file for a reply, and what `look` has found. A stream ends its content read itself; in all other cases the read
+ * has ended when this returns.
  * @param hash undefined: none is wanted
  */
 export async function openBytes<Found extends FoundBytes>(
   storage: ReadingStorage,
-  queueKey: Key,
+  queueKey: () => Key,
   hash: { readonly md5: boolean } | undefined,
   look: (at: Snapshot, plan: PlanRanges, read: ContentRead) => Promise<Found>,
 ) {
@@ -111,7 +112,7 @@ export async function openBytes<Found extends FoundBytes>(
     const inline = found.inline ?? read.inMemory;
     const hashed = hash && (await readAndHash(inline ? [inline] : read.stream(), hash.md5));
     streams = inline === undefined && hashed === undefined;
-    return { ...found, hashed, bytes: inline ?? hashed?.buffers ?? read.stream() };
+    return { found, hashed, bytes: inline ?? hashed?.buffers ?? read.stream() };
   } finally {
     if (!streams) read.end();
   }

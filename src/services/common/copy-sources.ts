@@ -194,7 +194,8 @@ async function openSource(
   try {
     reader.check(named);
     const { account } = sourceScope(storage);
-    return await planOrHold({ ...storage, account }, reader.queueKey(account, named), read, (at, plan) =>
+    const queueKey = () => reader.queueKey(account, named);
+    return await planOrHold({ ...storage, account }, queueKey, read, (at, plan) =>
       readSource(at, storage, input, named, read, plan),
     );
   } catch (error) {

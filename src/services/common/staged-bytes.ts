@@ -9,7 +9,7 @@ import { checkHashes, type SentContent, stageUpload, withUpload } from './upload
 export type StagedBytes = WrittenBytes & { readonly reference?: ((tx: Transaction) => Promise<void>) | undefined };
 
 /**
- * Calls `use` with the verified bytes.
+ * Calls `use` with the verified bytes. Returns what it has written, and the hashes of the bytes.
  * @param offset where they will probably be. If it is another place, a chunk has bytes of two map pages. Called for bytes that are uploaded.
  */
 export async function withStagedBytes<T>(
@@ -17,18 +17,18 @@ export async function withStagedBytes<T>(
   { body, wantsMd5 }: { readonly body: SentContent; readonly wantsMd5: boolean },
   offset: () => Promise<number>,
   use: (bytes: StagedBytes) => Promise<T>,
-): Promise<T & { readonly md5: string | undefined; readonly crc64: string }> {
+): Promise<{ readonly written: T; readonly md5: string | undefined; readonly crc64: string }> {
   const { whole, expected } = body;
   if (whole && whole.length <= INLINE_WRITE_BYTES_MAX) {
     const md5 = wantsMd5 || expected.md5 !== undefined ? md5Base64(whole) : undefined;
-    const hashes = { md5, crc64: crc64Base64(whole) };
-    checkHashes(expected, hashes);
-    return { ...(await use({ inline: whole })), ...hashes };
+    const crc64 = crc64Base64(whole);
+    checkHashes(expected, { md5, crc64 });
+    return { written: await use({ inline: whole }), md5, crc64 };
   }
   const wants = { md5: wantsMd5, mapOffset: await offset() };
   return withUpload(storage, body, wants, async (uploaded) => {
     const { md5, crc64 } = uploaded;
-    return { ...(await use(stageUpload(storage, uploaded))), md5, crc64 };
+    return { written: await use(stageUpload(storage, uploaded)), md5, crc64 };
   });
 }
 

@@ -96,7 +96,7 @@ export async function withInlineOrUpload<T>(
 ): Promise<T> {
   const { whole: inline } = sent;
   if (!inline) return withUpload(storage, sent, { md5: true }, (uploaded) => fn(stageUpload(storage, uploaded)));
-  const hashes = { md5: md5Base64(inline), crc64: crc64Base64(inline) };
-  checkHashes(sent.expected, hashes);
-  return fn({ ...hashes, length: inline.length, inline });
+  const staged = { md5: md5Base64(inline), crc64: crc64Base64(inline), length: inline.length, inline };
+  checkHashes(sent.expected, staged);
+  return fn(staged);
 }

@@ -31,7 +31,7 @@ export async function createFileWithBytes(
     await precheckCreateFile(storage, input);
     return 0;
   };
-  return withStagedBytes(storage, { body, wantsMd5: true }, look, async (bytes) => {
+  const { written: file, md5 } = await withStagedBytes(storage, { body, wantsMd5: true }, look, async (bytes) => {
     const { value } = await content.ranges.withRoom(account, () =>
       partition.transact(pathQueueKey(storage, input, path), async (tx) => {
         const target = await resolve(tx, storage, input.share, path);
@@ -40,6 +40,7 @@ export async function createFileWithBytes(
       }),
     );
     if (value.needsSweep) sweeper.wake();
-    return { file: value.file };
+    return value.file;
   });
+  return { file, md5 };
 }

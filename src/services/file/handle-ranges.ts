@@ -34,15 +34,15 @@ export async function requireFile(at: Snapshot, storage: Storage, handle: Handle
 
 /** The bytes of one state of the file; fewer than asked for if it ends before. */
 export async function readRange(storage: Storage, handle: Handle, { from, to: end }: ByteRange): Promise<Buffer> {
-  const queueKey = handleQueueKey(storage.account, handle);
-  const { bytes, length } = await openBytes(storage, queueKey, undefined, async (at, plan) => {
+  const queueKey = () => handleQueueKey(storage.account, handle);
+  const { found, bytes } = await openBytes(storage, queueKey, undefined, async (at, plan) => {
     const opened = await requireFile(at, storage, handle, READS);
     const to = Math.min(end, opened.node.length);
-    if (from >= to) return { from, to: from, length: 0, isPlanned: true, inline: Buffer.alloc(0) };
+    if (from >= to) return { from, to: from, isPlanned: true, inline: Buffer.alloc(0) };
     const isPlanned = await planSeenContent(at, plan, await readSeenContent(at, storage, opened), { from, to });
-    return { from, to, length: to - from, isPlanned };
+    return { from, to, isPlanned };
   });
-  return Buffer.isBuffer(bytes) ? bytes : collect(bytes, length);
+  return Buffer.isBuffer(bytes) ? bytes : collect(bytes, found.to - found.from);
 }
 
 async function collect(pieces: AsyncIterable<Buffer> | Iterable<Buffer>, length: number): Promise<Buffer> {
@@ -70,7 +70,7 @@ export async function writeRange(
     await storage.partition.read((at) => requireFile(at, storage, handle, WRITES));
     return undefined;
   }
-  const { lastWrite } = await withStagedBytes(
+  const { written } = await withStagedBytes(
     storage,
     { body: bufferedContent(bytes), wantsMd5: false },
     async () => from,
@@ -83,7 +83,7 @@ export async function writeRange(
         return { record: { ...record, length }, needsSweep };
       }),
   );
-  return lastWrite;
+  return written.lastWrite;
 }
 
 /** With the right to append alone, what is there cannot be overwritten. */

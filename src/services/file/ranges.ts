@@ -64,7 +64,11 @@ export async function putRange(storage: Storage, input: PutRangeInput) {
     await precheckPutRange(storage, input);
     return from;
   };
-  return withStagedBytes(storage, { body, wantsMd5: true }, look, (bytes) => commitRange(storage, input, write, bytes));
+  const staged = { body, wantsMd5: true };
+  const { written, md5 } = await withStagedBytes(storage, staged, look, (bytes) =>
+    commitRange(storage, input, write, bytes),
+  );
+  return { file: written.file, md5 };
 }
 
 /** One commit that writes the bytes. */

@@ -30,19 +30,20 @@ export async function downloadFile(
   if (rangeMd5 && text === undefined)
     throw fail('InvalidHeaderValue', { HeaderName: 'x-ms-range-get-content-md5', HeaderValue: 'true' });
   const path = checkPath(input);
-  const queueKey = pathQueueKey(storage, input, path);
+  const queueKey = () => pathQueueKey(storage, input, path);
   const hash = rangeMd5 ? { md5: true } : undefined;
-  const { hashed, ...found } = await openBytes(storage, queueKey, hash, async (at, plan) => {
-    const found = await findReadable(at, storage, input);
-    const { node: file } = found;
+  const { found, bytes, hashed } = await openBytes(storage, queueKey, hash, async (at, plan) => {
+    const readable = await findReadable(at, storage, input);
+    const { node: file } = readable;
     const range = requestedRange(file, text);
     const from = range?.from ?? 0;
     const to = range ? range.to + 1 : file.length;
     if (rangeMd5 && to - from > HASHED_RANGE_MAX) throw fail('OutOfRangeInput');
-    const isPlanned = await planSeenContent(at, plan, await readSeenContent(at, storage, found), { from, to });
-    return { file, leaseState: leaseState(file.lease, at.now), range, from, to, length: to - from, isPlanned };
+    const isPlanned = await planSeenContent(at, plan, await readSeenContent(at, storage, readable), { from, to });
+    return { file, leaseState: leaseState(file.lease, at.now), range, from, to, isPlanned };
   });
-  return { ...found, rangeMd5: hashed?.md5 };
+  const { file, range, from, to } = found;
+  return { file, leaseState: found.leaseState, range, length: to - from, bytes, rangeMd5: hashed?.md5 };
 }
 
 function requestedRange(file: File, text: string | undefined) {
