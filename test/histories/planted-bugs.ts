@@ -27,6 +27,15 @@ export function planted({ title, file, find, replace }: Bug): string {
   return copy;
 }
 
+/** Which requests meet is random: some histories pass by the bug. */
+const ROUNDS_MAX = 20;
+
+/** @param round checks one history, each time another one; returns what is wrong with it */
+export async function isFound(round: () => Promise<readonly unknown[]>): Promise<boolean> {
+  for (let rounds = 0; rounds < ROUNDS_MAX; rounds++) if ((await round()).length > 0) return true;
+  return false;
+}
+
 /** For as long as the test runs. */
 export function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-histories-'));
