@@ -66,8 +66,8 @@ export const plantedBugs = [
   {
     name: 'a segment of the log is written over before its checkpoint is durable',
     file: 'src/partition/lmdb/layers.ts',
-    find: 'if (!this.frozen && this.wal.bytes > this.checkpointBytes) this.freeze();',
-    replace: 'if (this.wal.bytes > this.checkpointBytes) this.freeze();',
+    find: 'if (!this.frozen && this.activeBytes > this.checkpointBytes) this.freeze();',
+    replace: 'if (this.activeBytes > this.checkpointBytes) this.freeze();',
     tests: ['test/anomalies/failed-sync.test.ts', '-t', 'A kill at any write'],
   },
   {

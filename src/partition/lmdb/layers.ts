@@ -16,16 +16,19 @@ import { VolatileRows } from './volatile-rows.ts';
 import { RECORDS_AT, type Wal } from './wal.ts';
 
 export interface CheckpointOptions {
-  /** Length of the log at which a checkpoint starts. */
+  /** What the log and its rows take in memory when a checkpoint starts. */
   checkpointBytes?: number;
   /** For tests: a delay in each checkpoint. */
   checkpointDelayMilliseconds?: number;
   checkpointRowsPerTransaction?: number;
 }
 
-const CHECKPOINT_BYTES = 8 << 20;
+/** The longer the log, the more writes of one row, or of neighbours in one page of LMDB, are one: as long as memory allows. */
+const CHECKPOINT_BYTES = 20 << 20;
 /** Writers stop at this multiple of `checkpointBytes` while a checkpoint runs, so that memory stays bounded. */
-const BEHIND_MAX = 4;
+const BEHIND_MAX = 2;
+/** Of a row in the overlay, beside its bytes in the log. */
+const ROW_OBJECT_BYTES = 256;
 const PAUSE_MAX_MILLISECONDS = 100;
 /** A log that never rests is checkpointed after this many ticks. */
 const TICKS_MAX = 30;
@@ -91,14 +94,19 @@ export class Layers {
 
   /** Back-pressure: how long writers wait after this many bytes of log, so that they approach the checkpoint's speed. */
   pauseAfter(bytes: number): number {
-    const behind = this.wal.bytes / this.checkpointBytes - 1;
+    const behind = this.activeBytes / this.checkpointBytes - 1;
     if (!this.isCheckpointing || behind <= 0) return 0;
     return Math.min(PAUSE_MAX_MILLISECONDS, (behind * bytes) / this.bytesPerMillisecond);
   }
 
   /** Writers must wait for the checkpoint. */
   get isBehind(): boolean {
-    return this.frozen !== undefined && this.wal.bytes > BEHIND_MAX * this.checkpointBytes;
+    return this.frozen !== undefined && this.activeBytes > BEHIND_MAX * this.checkpointBytes;
+  }
+
+  /** What the active generation takes in memory: its rows refer to the records of the log. */
+  private get activeBytes(): number {
+    return this.wal.bytes + ROW_OBJECT_BYTES * this.active.entries.size;
   }
 
   /** An upper bound of what checkpoints add to LMDB's file, with these commits. */
@@ -136,7 +144,7 @@ export class Layers {
 
   /** Between two groups. */
   checkpointIfDue(): void {
-    if (!this.frozen && this.wal.bytes > this.checkpointBytes) this.freeze();
+    if (!this.frozen && this.activeBytes > this.checkpointBytes) this.freeze();
   }
 
   /** Between two groups. False: no checkpoint can run. */
