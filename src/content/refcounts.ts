@@ -30,9 +30,11 @@ export async function changeRefcounts(
 
 /** Changes of several rows that name the same chunks: only the sums are written. */
 export class RefcountChanges {
-  private readonly changes = new Map<string, { readonly chunk: ChunkId; change: number }>();
+  /** Most writes in place change none. */
+  private changes: Map<string, { readonly chunk: ChunkId; change: number }> | undefined;
 
   add(chunk: ChunkId, by: number): void {
+    this.changes ??= new Map();
     const name = formatId(chunk);
     const known = this.changes.get(name);
     if (known) known.change += by;
@@ -40,7 +42,7 @@ export class RefcountChanges {
   }
 
   async apply(tx: Transaction, account: bigint): Promise<void> {
-    if (this.changes.size === 0) return;
+    if (!this.changes) return;
     const changes = [...this.changes.values()].filter(({ change }) => change !== 0);
     const rows = await tx.getMany(changes.map(({ chunk }) => chunkKey(account, chunk)));
     for (const [i, { chunk, change }] of changes.entries()) {

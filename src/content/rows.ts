@@ -76,13 +76,13 @@ export interface RangeMapState {
   readonly voids: readonly Void[];
   readonly lastVoid: number;
   /** No record names the current state any more, only held generations are left. */
-  readonly isEnded?: true;
+  readonly isEnded?: true | undefined;
   /** Of a content in a group: the generation in which the current state ended; only generations before it see the content. */
-  readonly endedIn?: number;
+  readonly endedIn?: number | undefined;
   /** The number of a group of contents whose generations are held together: ranges/groups.ts. */
-  readonly group?: string;
+  readonly group?: string | undefined;
   /** The first generation of the group that can see the content. */
-  readonly since?: number;
+  readonly since?: number | undefined;
   /** Undefined: the bytes are in map pages. */
   readonly first?: FirstBytes | undefined;
 }

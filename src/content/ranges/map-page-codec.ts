@@ -6,12 +6,12 @@ import type { Row } from '../../partition/partition.ts';
 import { decodeBytes, encodeBytes } from '../../partition/values.ts';
 import {
   type ChunkSource,
+  isPiece,
   type MapPage,
   type MapSegment,
   measure,
   type PageUse,
   type PieceSource,
-  type SegmentSource,
 } from './map-page.ts';
 
 const QUEUED = 1;
@@ -36,9 +36,6 @@ let nextRecent = 0;
 export function encodeMapPage(page: MapPage, use: PageUse = measure(page.segments)): Buffer {
   const { made, born, seen, isQueued, nextPiece, segments } = page;
   const { chunks, pieces } = use;
-  const indexes = new Map<SegmentSource, number>();
-  for (const source of chunks) indexes.set(source, indexes.size + 1);
-  for (const source of pieces) indexes.set(source, indexes.size + 1);
   const inRow = bytesInRow(pieces);
   out.begin();
   out.bigint(made);
@@ -59,13 +56,21 @@ export function encodeMapPage(page: MapPage, use: PageUse = measure(page.segment
     out.number(length);
   }
   let end = 0;
+  let lastPiece = 0;
+  let lastChunk = 0;
   for (const { from, to, born: since, source, at } of segments) {
     out.number(from - end);
     out.number(to - from);
     out.number(born - since);
-    out.number(source ? indexes.get(source)! : ZEROS);
-    if (source) out.number(at);
     end = to;
+    if (!source) {
+      out.number(ZEROS);
+      continue;
+    }
+    if (isPiece(source)) lastPiece = indexNear(pieces, source, lastPiece);
+    else lastChunk = indexNear(chunks, source, lastChunk);
+    out.number(1 + (isPiece(source) ? chunks.length + lastPiece : lastChunk));
+    out.number(at);
   }
   const value = encodeBytes(out.written(), inRow && Buffer.concat(inRow));
   if (!inRow) {
@@ -73,6 +78,14 @@ export function encodeMapPage(page: MapPage, use: PageUse = measure(page.segment
     recent[nextRecent++ % RECENT_PAGES] = { value, page: stored };
   }
   return value;
+}
+
+/** The sources are in the order of the segments, mostly: the one that is looked for is the last one that was found, or the next. */
+function indexNear<Source>(sources: readonly Source[], source: Source, last: number): number {
+  if (sources[last] === source) return last;
+  const index = sources[last + 1] === source ? last + 1 : sources.indexOf(source);
+  if (index < 0) throw new Error('a source of a map page that its use does not have');
+  return index;
 }
 
 /** Undefined: none of them is to be in the page's row. */

@@ -76,7 +76,19 @@ export const emptyPage = (made: bigint, born: number, seen: number) => ({
 
 /** The segments with one more, which replaces what was at its place. */
 export function withSegment(segments: readonly MapSegment[], added: MapSegment): MapSegment[] {
-  return replacePart(segments, added.from, added.to, () => [added]);
+  return appendSegment(segments, added) ?? replacePart(segments, added.from, added.to, () => [added]);
+}
+
+/** Where appends write: after all segments, or over the last one, which they continue. Undefined: the segment is to be elsewhere. */
+function appendSegment(segments: readonly MapSegment[], added: MapSegment): MapSegment[] | undefined {
+  const last = segments.at(-1);
+  const isAfter = !last || last.to <= added.from;
+  if (!isAfter && (last.from !== added.from || last.to > added.to)) return undefined;
+  const before = isAfter ? last : segments.at(-2);
+  if (before && isOneWith(before, added)) return undefined;
+  const kept = isAfter ? segments.slice() : segments.slice(0, -1);
+  kept.push(added);
+  return kept;
 }
 
 /** The segment before this place that a short write there continues: all of one piece, with room for as many bytes more. */
@@ -85,13 +97,13 @@ export function joinableBefore(
   from: number,
   born: number,
   bytes: number,
-): (MapSegment & { readonly source: PieceSource }) | undefined {
+): { readonly from: number; readonly source: PieceSource } | undefined {
   const before = segments[firstEndingFrom(segments, from)];
   if (!before?.source || !isPiece(before.source) || before.to !== from || before.born !== born) return undefined;
   const { source, at } = before;
   if (at !== 0 || source.length !== before.to - before.from || source.length + bytes > JOINED_BYTES_MAX)
     return undefined;
-  return { ...before, source };
+  return { from: before.from, source };
 }
 
 /**
@@ -162,15 +174,17 @@ export function coalesce(segments: readonly MapSegment[]): MapSegment[] {
   const joined: MapSegment[] = [];
   for (const segment of segments) {
     const last = joined.at(-1);
-    if (last && last.to === segment.from && last.born === segment.born && isContinued(last, segment)) {
+    if (last && isOneWith(last, segment)) {
       joined[joined.length - 1] = { ...last, to: segment.to };
     } else joined.push(segment);
   }
   return joined;
 }
 
-const isContinued = (one: MapSegment, next: MapSegment): boolean =>
-  one.source === next.source && (!one.source || one.at + one.to - one.from === next.at);
+function isOneWith(one: MapSegment, next: MapSegment): boolean {
+  if (one.to !== next.from || one.born !== next.born || one.source !== next.source) return false;
+  return !one.source || one.at + one.to - one.from === next.at;
+}
 
 /** Names a source within its page, also after the page was read again. */
 export function sourceKey(source: SegmentSource): string {
@@ -213,18 +227,30 @@ export interface PageUse {
   readonly visibleChunkBytes: number;
 }
 
+/** Up to this number, looking through all sources costs less than a set of them. */
+const SOURCES_FEW = 32;
+
+/** The sources are in the order in which the segments name them first. */
 export function measure(segments: readonly MapSegment[]): PageUse {
-  const [pieces, chunks]: [PieceSource[], ChunkSource[]] = [[], []];
-  let [pieceBytes, chunkBytes, visibleChunkBytes] = [0, 0, 0];
-  for (const [source, visible] of visibleBytes(segments)) {
+  const pieces: PieceSource[] = [];
+  const chunks: ChunkSource[] = [];
+  let pieceBytes = 0;
+  let chunkBytes = 0;
+  let visibleChunkBytes = 0;
+  const known = segments.length > SOURCES_FEW ? new Set<SegmentSource>() : undefined;
+  for (const { source, from, to } of segments) {
+    if (!source) continue;
     if (isPiece(source)) {
+      if (known ? known.has(source) : pieces.includes(source)) continue;
       pieces.push(source);
       pieceBytes += source.length;
-      continue;
+    } else {
+      visibleChunkBytes += to - from;
+      if (known ? known.has(source) : chunks.includes(source)) continue;
+      chunks.push(source);
+      chunkBytes += source.length;
     }
-    chunks.push(source);
-    chunkBytes += source.length;
-    visibleChunkBytes += visible;
+    known?.add(source);
   }
   return { segments: segments.length, pieces, pieceBytes, chunks, chunkBytes, visibleChunkBytes };
 }

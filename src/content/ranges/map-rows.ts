@@ -59,7 +59,8 @@ export const numbersAfterId = (key: Key): number[] => decodeKey(key).slice(4).ma
 export async function readRangeMap(at: Snapshot, account: AccountId, id: ContentId): Promise<RangeMap> {
   const found = await findRanges(at, account, id);
   if (!found) throw new Error(`content ${formatId(id)} has no row, although it is in use`);
-  return { id, ...found };
+  const { gen, newest, voids, lastVoid, isEnded, endedIn, group, since, first } = found;
+  return { id, gen, newest, voids, lastVoid, isEnded, endedIn, group, since, first };
 }
 
 /** Undefined: the content waits for the sweeper. */

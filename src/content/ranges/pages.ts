@@ -88,6 +88,7 @@ export class PageChanges {
 
   /** A chunk that stays has the same object. */
   private countChanges(before: readonly ChunkSource[], after: readonly ChunkSource[]): void {
+    if (before.length === after.length && before.every((source, i) => source === after[i])) return;
     const left = new Set(after);
     for (const source of before) if (!left.delete(source)) this.refs.add(source.chunk, -1);
     for (const { chunk } of left) this.refs.add(chunk, 1);

@@ -28,6 +28,11 @@ export function makePiece(piece: number, bytes: Buffer, before?: Buffer): PieceS
   return { piece, length: bytes.length + (before?.length ?? 0), row };
 }
 
+/** The bytes of a piece that has a row. */
+export async function readPiece(at: Snapshot, place: PagePlace, source: PieceSource): Promise<Buffer> {
+  return bytesFrom(source, place.id, await at.get(keyOf(place, source.piece)));
+}
+
 /** The bytes of pieces that have rows. */
 export async function readPieces(
   at: Snapshot,

@@ -15,7 +15,7 @@ import {
 import { decodeMapPage } from './map-page-codec.ts';
 import { mapPageKey, numbersAfterId, queueRanges, type RangeMap, updateRanges } from './map-rows.ts';
 import { PageChanges } from './pages.ts';
-import { decodePiece, makePiece, type PagePlace, readPieces } from './pieces.ts';
+import { decodePiece, makePiece, type PagePlace, readPiece } from './pieces.ts';
 import type { ChangedRange } from './reads.ts';
 import { joinSources, type SharedSource, sharedParts } from './shared.ts';
 
@@ -70,17 +70,15 @@ export function writeShort(
   map: RangeMap,
   writes: readonly ShortWrite[],
 ): Promise<MapWritten> {
-  return writeParts(
-    tx,
-    account,
-    map,
-    [],
-    joinNeighbours(writes).flatMap(({ offset, bytes }) => splitBytes(offset, bytes)),
-  );
+  const [only] = writes;
+  const parts =
+    writes.length === 1
+      ? splitBytes(only!.offset, only!.bytes)
+      : joinNeighbours(writes).flatMap(({ offset, bytes }) => splitBytes(offset, bytes));
+  return writeParts(tx, account, map, [], parts);
 }
 
 function joinNeighbours(writes: readonly ShortWrite[]): readonly ShortWrite[] {
-  if (writes.length === 1) return writes;
   const joined: ShortWrite[] = [];
   for (let first = 0; first < writes.length; ) {
     const { offset } = writes[first]!;
@@ -150,19 +148,28 @@ async function writeParts(
   const map = found.first ? await moveFirstToPage(tx, account, found) : found;
   const changes = new PageChanges(tx, account, map);
   for (const { chunk } of chunkRefs) changes.refs.add(chunk, -1);
-  const parts = new Map<number, WrittenPart[]>();
-  for (const part of written) {
-    const known = parts.get(part.page);
-    if (known) known.push(part);
-    else parts.set(part.page, [part]);
-  }
-  const rows = await tx.getMany([...parts.keys()].map((page) => mapPageKey(account, map.id, page)));
-  for (const [i, [offset, added]] of [...parts].entries()) {
-    const place = { account, id: map.id, offset };
-    await changes.rewrite(offset, rows[i], (page) => addParts(tx, place, page, added, map.gen, isShared));
+  const parts = groupByPage(written);
+  const rows = await tx.getMany(parts.map(([{ page }]) => mapPageKey(account, map.id, page)));
+  for (let i = 0; i < parts.length; i++) {
+    const added = parts[i]!;
+    const place = { account, id: map.id, offset: added[0].page };
+    await changes.rewrite(place.offset, rows[i], (page) => addParts(tx, place, page, added, map.gen, isShared));
   }
   await changes.refs.apply(tx, account);
   return { needsSweep: changes.hasQueued };
+}
+
+type PageParts = readonly [WrittenPart, ...WrittenPart[]];
+
+function groupByPage(written: readonly WrittenPart[]): readonly PageParts[] {
+  if (written.length === 1) return [[written[0]!]];
+  const pages = new Map<number, [WrittenPart, ...WrittenPart[]]>();
+  for (const part of written) {
+    const known = pages.get(part.page);
+    if (known) known.push(part);
+    else pages.set(part.page, [part]);
+  }
+  return [...pages.values()];
 }
 
 /** Without a chunk and bytes: zeros. */
@@ -232,8 +239,11 @@ async function addParts(
   return { segments, nextPiece };
 }
 
+const NO_CHUNKS: ReadonlyMap<string, ChunkSource> = new Map();
+
 /** Each with the number of bytes that the parts have of it. */
-function chunkSources(parts: readonly WrittenPart[]): Map<string, ChunkSource> {
+function chunkSources(parts: readonly WrittenPart[]): ReadonlyMap<string, ChunkSource> {
+  if (!parts.some(({ chunk }) => chunk)) return NO_CHUNKS;
   const sources = new Map<string, ChunkSource & { length: number }>();
   for (const { chunk, from, to } of parts) {
     if (!chunk) continue;
@@ -262,8 +272,9 @@ async function joinPiece(
   // A piece of this very write has no row yet.
   const first = source.row
     ? decodePiece({ value: source.row })
-    : (source.bytes ?? (await readPieces(tx, place, [source])).get(source)!);
-  return { ...before, to: from + bytes.length, source: makePiece(source.piece, bytes, first) };
+    : (source.bytes ?? (await readPiece(tx, place, source)));
+  const longer = makePiece(source.piece, bytes, first);
+  return { from: before.from, to: from + bytes.length, born, source: longer, at: 0 };
 }
 
 /** Zeros from `from` to before `to`. A truncation clears up to NO_END. */
