@@ -9,6 +9,7 @@ import {
   type Commit,
   type Engine,
   type Instant,
+  type MaybePromise,
   type Outcome,
   OutcomeUnknown,
   type ReadCheck,
@@ -21,7 +22,7 @@ import { mergeCommutativeSets } from './values.ts';
 
 /** A transaction that waits for its turn. */
 export interface PendingTransaction {
-  fn(tx: Transaction): Promise<unknown>;
+  fn(tx: Transaction): MaybePromise<unknown>;
   resolve(result: { readonly value: unknown; readonly timestamp: Timestamp }): void;
   reject(error: unknown): void;
   /** How often the function ran and its commit was a conflict. */

@@ -23,10 +23,13 @@ export interface ScanOptions {
 }
 
 /** One committed state. */
+/** No promise where the engine has the rows at hand: each would cost as much as the read. */
+export type MaybePromise<T> = T | Promise<T>;
+
 export interface Snapshot {
   readonly now: Instant;
-  get(key: Key): Promise<Row | undefined>;
-  getMany(keys: readonly Key[]): Promise<(Row | undefined)[]>;
+  get(key: Key): MaybePromise<Row | undefined>;
+  getMany(keys: readonly Key[]): MaybePromise<(Row | undefined)[]>;
   scan(range: Range, options: ScanOptions): Promise<Row[]>;
 }
 
@@ -105,13 +108,13 @@ export interface CombinedFunction<Input, Output> {
 export type CombinedResult<Output> = { readonly value: Output } | { readonly error: unknown };
 
 export interface Partition {
-  read<T>(fn: (at: PagedSnapshot) => Promise<T>): Promise<T>;
+  read<T>(fn: (at: PagedSnapshot) => MaybePromise<T>): Promise<T>;
   /**
    * Runs the transaction function and commits its writes, all or nothing. Transactions that wait for one queue key share a commit.
    * The function may run more than once, and one that throws writes nothing. So it touches nothing but `tx`, and uses neither clock
    * nor chance: what it needs of them is drawn before the call.
    */
-  transact<T>(queueKey: Key, fn: (tx: Transaction) => Promise<T>): Promise<{ value: T; timestamp: Timestamp }>;
+  transact<T>(queueKey: Key, fn: (tx: Transaction) => MaybePromise<T>): Promise<{ value: T; timestamp: Timestamp }>;
   /** As `transact`, but calls with the same `combined` that wait for one queue key at the same time run as one function. */
   transactCombined<Input, Output>(
     queueKey: Key,

@@ -20,6 +20,7 @@ import type { Key } from './keys.ts';
 import {
   type CombinedFunction,
   type Engine,
+  type MaybePromise,
   type PagedSnapshot,
   type Partition,
   type Timestamp,
@@ -62,7 +63,7 @@ export interface SchedulerOptions extends BatchLimits {
 }
 
 interface PendingRead {
-  readonly fn: (at: PagedSnapshot) => Promise<unknown>;
+  readonly fn: (at: PagedSnapshot) => MaybePromise<unknown>;
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -93,7 +94,7 @@ class Scheduler {
     this.queues = new WaitQueues(options.attemptsBeside);
   }
 
-  read<T>(fn: (at: PagedSnapshot) => Promise<T>): Promise<T> {
+  read<T>(fn: (at: PagedSnapshot) => MaybePromise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       this.reads.push({ fn, resolve: resolve as PendingRead['resolve'], reject });
       this.schedule();
@@ -102,7 +103,7 @@ class Scheduler {
 
   transact<T>(
     queueKey: Key,
-    fn: (tx: Transaction) => Promise<T>,
+    fn: (tx: Transaction) => MaybePromise<T>,
   ): Promise<{ readonly value: T; readonly timestamp: Timestamp }> {
     return new Promise((resolve, reject) => {
       this.enqueue(queueKey, { fn, resolve: resolve as PendingTransaction['resolve'], reject, attempts: 0 });

@@ -4,6 +4,7 @@ import { type Key, keyAfter, type Range } from './keys.ts';
 import type {
   CommutativeWrite,
   Instant,
+  MaybePromise,
   RangeCheck,
   ReadCheck,
   Row,
@@ -60,29 +61,30 @@ export class TransactionView implements Transaction {
     return this.proposed;
   }
 
-  async get(key: Key): Promise<Row | undefined> {
+  get(key: Key): MaybePromise<Row | undefined> {
     const buffered = this.bufferedAt(key);
     if (buffered) return rowFrom(buffered);
-    const row = await this.snapshot.get(key);
-    this.check(key, row);
-    return row;
+    const found = this.snapshot.get(key);
+    return found instanceof Promise ? found.then((row) => this.checked(key, row)) : this.checked(key, found);
   }
 
-  async getMany(keys: readonly Key[]): Promise<(Row | undefined)[]> {
-    if (this.hasNoBuffered()) {
-      const rows = await this.snapshot.getMany(keys);
-      for (let i = 0; i < keys.length; i++) this.check(keys[i]!, rows[i]);
-      return rows;
-    }
-    // Looked up before the await: the function may write while the rows are being read.
+  getMany(keys: readonly Key[]): MaybePromise<(Row | undefined)[]> {
+    if (this.hasNoBuffered()) return this.readMany(keys);
+    // Looked up before the rows are read: the function may write meanwhile.
     const buffered = keys.map((key) => this.bufferedAt(key));
-    const unbuffered = keys.filter((_, i) => !buffered[i]);
-    const rows = await this.snapshot.getMany(unbuffered);
-    unbuffered.forEach((key, i) => {
-      this.check(key, rows[i]);
-    });
-    let next = 0;
-    return keys.map((_, i) => (buffered[i] ? rowFrom(buffered[i]) : rows[next++]));
+    const found = this.readMany(keys.filter((_, i) => !buffered[i]));
+    const merge = (rows: (Row | undefined)[]): (Row | undefined)[] => {
+      let next = 0;
+      return buffered.map((write) => (write ? rowFrom(write) : rows[next++]));
+    };
+    return found instanceof Promise ? found.then(merge) : merge(found);
+  }
+
+  private readMany(keys: readonly Key[]): MaybePromise<(Row | undefined)[]> {
+    const found = this.snapshot.getMany(keys);
+    return found instanceof Promise
+      ? found.then((rows) => this.checkedMany(keys, rows))
+      : this.checkedMany(keys, found);
   }
 
   async scan(range: Range, options: ScanOptions): Promise<Row[]> {
@@ -165,8 +167,14 @@ export class TransactionView implements Transaction {
     return checkReadable(earlier);
   }
 
-  private check(key: Key, row: Row | undefined): void {
+  private checked(key: Key, row: Row | undefined): Row | undefined {
     this.checks.push({ key, version: row?.version });
+    return row;
+  }
+
+  private checkedMany(keys: readonly Key[], rows: (Row | undefined)[]): (Row | undefined)[] {
+    for (let i = 0; i < keys.length; i++) this.checked(keys[i]!, rows[i]);
+    return rows;
   }
 
   /** Merges rows of the snapshot with buffered writes; `seen` are the snapshot's rows, in the order of their keys. */

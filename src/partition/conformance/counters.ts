@@ -1,7 +1,7 @@
 /** Conformance: adds to counters, which do not conflict. */
 import { describe, expect, it } from 'vitest';
 import { type Key, keysUnder } from '../keys.ts';
-import type { Commit, Outcome, Partition, Timestamp, Transaction } from '../partition.ts';
+import type { Commit, MaybePromise, Outcome, Partition, Timestamp, Transaction } from '../partition.ts';
 import { openPartition } from '../transact.ts';
 import { decodeCounter } from '../values.ts';
 import {
@@ -203,7 +203,7 @@ export function counters(harness: Harness): void {
       expect(seen.filter(([counter, row]) => counter !== BigInt(row))).toEqual([]);
     });
 
-    const readings: [string, (tx: Transaction) => Promise<unknown>][] = [
+    const readings: [string, (tx: Transaction) => MaybePromise<unknown>][] = [
       ['get', (tx) => tx.get(COUNTER)],
       ['getMany', (tx) => tx.getMany([key('row'), COUNTER])],
       ['scan', (tx) => tx.scan(keysUnder(['counter']), { limit: 10 })],

@@ -1,7 +1,17 @@
 /** What the suite needs from an engine's test, and helpers of its tests. */
 import { onTestFinished } from 'vitest';
 import { encodeKey, type Key, type Part } from '../keys.ts';
-import type { Commit, Engine, Instant, Outcome, Partition, Snapshot, Timestamp, Transaction } from '../partition.ts';
+import type {
+  Commit,
+  Engine,
+  Instant,
+  MaybePromise,
+  Outcome,
+  Partition,
+  Snapshot,
+  Timestamp,
+  Transaction,
+} from '../partition.ts';
 import { openPartition } from '../transact.ts';
 
 export interface StoreOptions {
@@ -115,7 +125,7 @@ export function makeCommit(parts: Partial<Commit>): Commit {
   return { id: crypto.randomUUID(), queueKeys: [key('queue key')], checks: [], ranges: [], writeSets: [], ...parts };
 }
 
-export async function readEngine<T>(engine: Engine, fn: (snapshot: Snapshot) => Promise<T>): Promise<T> {
+export async function readEngine<T>(engine: Engine, fn: (snapshot: Snapshot) => MaybePromise<T>): Promise<T> {
   const snapshot = engine.snapshot();
   try {
     return await fn(snapshot);
@@ -125,7 +135,10 @@ export async function readEngine<T>(engine: Engine, fn: (snapshot: Snapshot) => 
 }
 
 /** Transactions that share one commit. */
-export async function runInOneCommit(partition: Partition, ...transactions: ((tx: Transaction) => Promise<unknown>)[]) {
+export async function runInOneCommit(
+  partition: Partition,
+  ...transactions: ((tx: Transaction) => MaybePromise<unknown>)[]
+) {
   const { promise, resolve } = gate();
   const first = partition.transact(key('together'), () => promise);
   const settled = Promise.allSettled(transactions.map((fn) => partition.transact(key('together'), fn)));

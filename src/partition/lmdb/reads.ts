@@ -10,9 +10,9 @@ import type { VolatileRows } from './volatile-rows.ts';
 
 const AFTER_ALL_KEYS = prefixEnd('' as Key);
 
-/** Of the rows that LMDB is asked for, each 64th is kept, so that those remain which nearly every operation reads, such as a container's name. */
-const KEPT_ROWS_EVERY = 64;
-const KEPT_ROWS_MAX = 32;
+/** Of the rows that LMDB is asked for, each 8th is kept, so that those remain which many operations read, such as a container's name. */
+const KEPT_ROWS_EVERY = 8;
+const KEPT_ROWS_MAX = 256;
 const KEPT_ROW_BYTES_MAX = 1 << 10;
 const NO_ROW = Symbol('no row');
 
@@ -124,9 +124,9 @@ export class LayeredView implements CurrentRows {
     return entry ? rowFrom(entry) : this.checkpoint.get(key);
   }
 
-  /** Many keys are mostly those of new neighbours: then one look at their range answers for all. */
+  /** Many keys whose first one is new are mostly those of new neighbours: then one look at their range answers for all. */
   getMany(keys: readonly Key[]): (Row | undefined)[] {
-    const isNew = keys.length >= NEIGHBOURS_MIN && this.isEmpty(rangeAround(keys));
+    const isNew = keys.length >= NEIGHBOURS_MIN && !this.get(keys[0]!) && this.isEmpty(rangeAround(keys));
     return keys.map((key) => (isNew ? undefined : this.get(key)));
   }
 
@@ -273,8 +273,8 @@ export function makeSnapshot(view: LayeredView, now: Instant, onEnd = () => {}):
   return {
     now,
     group: view.group,
-    get: async (key) => view.get(key),
-    getMany: async (keys) => view.getMany(keys),
+    get: (key) => view.get(key),
+    getMany: (keys) => view.getMany(keys),
     scan: async (range, options) => view.scan(range, options),
     page: async (range, options) => readPage((rest) => view.walk(rest), range, options),
     end() {

@@ -107,8 +107,8 @@ export function openMemory({ inject, ...clockOptions }: MemoryOptions = {}): Eng
       openSnapshots.set(moment, (openSnapshots.get(moment) ?? 0) + 1);
       return {
         now: clock.now(),
-        get: async (key) => rowAt(key, moment),
-        getMany: async (wanted) => wanted.map((key) => rowAt(key, moment)),
+        get: (key) => rowAt(key, moment),
+        getMany: (wanted) => wanted.map((key) => rowAt(key, moment)),
         scan: async (range, options) => scan(range, options, moment),
         page: async (range, options) => readPage((within) => rowsIn(within, moment), range, options),
         end() {

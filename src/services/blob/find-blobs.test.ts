@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { ACCOUNT, openWorld } from '../../../test/support/blob-storage.ts';
 import { localSources } from '../../../test/support/local-sources.ts';
 import { createChunkChecker } from '../../content/chunk-check.ts';
-import type { PagedSnapshot } from '../../partition/partition.ts';
+import type { MaybePromise, PagedSnapshot } from '../../partition/partition.ts';
 import { encodeText } from '../../partition/values.ts';
 import type { Storage } from '../common/storage.ts';
 import type { SentContent } from '../common/upload.ts';
@@ -188,7 +188,7 @@ describe('Find Blobs by Tags', () => {
     }
     let rows = 0;
     const counted = { ...storage, partition: { ...storage.partition, read: countedRead } } as Storage;
-    function countedRead<T>(fn: (at: PagedSnapshot) => Promise<T>): Promise<T> {
+    function countedRead<T>(fn: (at: PagedSnapshot) => MaybePromise<T>): Promise<T> {
       return storage.partition.read((at) =>
         fn({
           now: at.now,
