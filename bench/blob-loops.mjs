@@ -1,9 +1,9 @@
 /** Client loops: each repeats its requests until the time is up, and reports every answer by `done(status, milliseconds)`. */
 import { randomBytes, randomUUID } from 'node:crypto';
-import { account, connect, headerIn, maker } from './http-client.mjs';
+import { account, connect, encodeRequest, headerIn, maker } from './http-client.mjs';
 
 const BODY = 'x'.repeat(1_024);
-/** Requests that are signed before the clock runs: at one client the signature would be a third of the time. */
+/** Requests that are signed and encoded before the clock runs: at one client the signature would be a third of the time. */
 export const SIGNED_AHEAD = 20_000;
 const blockBlob = { 'x-ms-blob-type': 'BlockBlob' };
 /** The value of the tag `group` of each blob of a filled folder with tags. */
@@ -25,7 +25,7 @@ export const loops = {
   /** New names, one after another over all rounds. */
   put({ container, run }) {
     const make = maker('PUT', { headers: blockBlob, body: BODY });
-    const requestOf = (number) => make(`/${container}/${run}-${number}`);
+    const requestOf = (number) => encodeRequest(make(`/${container}/${run}-${number}`));
     const signed = Array.from({ length: SIGNED_AHEAD }, (_, number) => requestOf(number));
     let next = 0;
     return () => (timed) => {
@@ -50,7 +50,8 @@ export const loops = {
 
   get({ container, keys }) {
     const make = maker('GET');
-    const signed = Array.from({ length: SIGNED_AHEAD }, () => make(`/${container}/${nameOf(anyOf(keys))}`));
+    const requestOf = (number) => encodeRequest(make(`/${container}/${nameOf(number)}`));
+    const signed = Array.from({ length: SIGNED_AHEAD }, () => requestOf(anyOf(keys)));
     let next = 0;
     return () => (timed) => timed(signed[next++ % SIGNED_AHEAD], 200);
   },

@@ -44,6 +44,12 @@ export function maker(method, { service, headers = {}, query = {}, body = '', by
   };
 }
 
+/** A request in the bytes that are sent: what is done before the clock runs is not measured. */
+export function encodeRequest(made) {
+  if (typeof made === 'string') return Buffer.from(made, 'latin1');
+  return Buffer.concat([Buffer.from(made.request, 'latin1'), made.bytes]);
+}
+
 /** One connection, one request at a time. `keep`: the body is wanted. */
 export function connect(port) {
   return new Promise((resolve, reject) => {
@@ -66,6 +72,7 @@ export function connect(port) {
           return new Promise((done, failed) => {
             waiting = { resolve: done, reject: failed, keep };
             if (typeof made === 'string') return socket.write(made, 'latin1');
+            if (Buffer.isBuffer(made)) return socket.write(made);
             socket.cork();
             socket.write(made.request, 'latin1');
             socket.write(made.bytes);

@@ -1,9 +1,9 @@
 /** Client loops of append and page blobs, as those of blob-loops.mjs. */
 import { randomBytes } from 'node:crypto';
 import { anyOf } from './blob-loops.mjs';
-import { maker } from './http-client.mjs';
+import { encodeRequest, maker } from './http-client.mjs';
 
-/** Requests for pages that are signed before the clock runs. */
+/** Requests for pages that are signed and encoded before the clock runs. */
 const PAGES_AHEAD = 4_096;
 
 /** Of a request that `prepare` of an order sends. */
@@ -18,16 +18,16 @@ export const inPlaceLoops = {
   /** Each client appends 1 KiB to its blob, which may be that of all. */
   append({ container, run, appendBlobs }) {
     const make = maker('PUT', { query: { comp: 'appendblock' }, body: 'x'.repeat(1_024) });
-    const requests = Array.from({ length: appendBlobs }, (_, number) => make(`/${container}/${run}-${number}`));
+    const requestOf = (number) => encodeRequest(make(`/${container}/${run}-${number}`));
+    const requests = Array.from({ length: appendBlobs }, (_, number) => requestOf(number));
     return (client) => (timed) => timed(requests[client % appendBlobs], 201);
   },
 
   /** Pages of 4 KiB, anywhere in the blob. */
   putPage({ container, run, bytes }) {
     const page = randomBytes(4_096);
-    const requests = Array.from({ length: PAGES_AHEAD }, () =>
-      putPages(anyOf(bytes / page.length) * page.length, page)(`/${container}/${run}`),
-    );
+    const requestOf = (from) => encodeRequest(putPages(from, page)(`/${container}/${run}`));
+    const requests = Array.from({ length: PAGES_AHEAD }, () => requestOf(anyOf(bytes / page.length) * page.length));
     let next = 0;
     return () => (timed) => timed(requests[next++ % PAGES_AHEAD], 201);
   },

@@ -110,7 +110,7 @@ const environment = {
         'the experiment': kinds.experiment.settings,
       }),
   client:
-    'one process of its own for both, raw sockets with keep-alive, a connection per client, SharedKey, requests of the 1 KiB rows signed before the clock runs',
+    'one process of its own for both, raw sockets with keep-alive, a connection per client, SharedKey, requests of the rows of 1 and 4 KiB signed and encoded before the clock runs',
   rounds: `${bench.rounds} of ${bench.milliseconds} ms per side, interleaved, behind a warm-up; medians, and the spread of the rounds; CPU is that of the server's process with all its threads`,
 };
 if (loadavg()[0] > 0.5)

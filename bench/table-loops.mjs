@@ -1,7 +1,7 @@
 /** Client loops of tables, as in blob-loops.mjs. */
 
 import { anyOf, SIGNED_AHEAD } from './blob-loops.mjs';
-import { account, headerIn, maker } from './http-client.mjs';
+import { account, encodeRequest, headerIn, maker } from './http-client.mjs';
 
 export const ENTITIES_A_PARTITION = 1_000;
 export const ENTITIES_A_BATCH = 100;
@@ -43,7 +43,7 @@ function batchOf(table, run, number) {
 
 /** Requests one after another, the first of them made before the clock runs. */
 function inTurn(ahead, requestOf) {
-  const made = Array.from({ length: ahead }, (_, number) => requestOf(number));
+  const made = Array.from({ length: ahead }, (_, number) => encodeRequest(requestOf(number)));
   let next = 0;
   return () => {
     const number = next++;
@@ -76,7 +76,7 @@ export const tableLoops = {
     const make = maker('GET', { service: 'table', headers: json });
     const signed = Array.from({ length: SIGNED_AHEAD }, () => {
       const [partitionKey, rowKey] = keysOf(anyOf(keys));
-      return make(`/${table}(PartitionKey='${partitionKey}',RowKey='${rowKey}')`);
+      return encodeRequest(make(`/${table}(PartitionKey='${partitionKey}',RowKey='${rowKey}')`));
     });
     let next = 0;
     return () => (timed) => timed(signed[next++ % SIGNED_AHEAD], 200);
