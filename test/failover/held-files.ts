@@ -2,6 +2,7 @@
  * Files that SMB clients hold open while PostgreSQL fails over. It empties the table of the handles, so whoever holds one has to notice: a file is
  * held until the failover, and from then on no write through the old handle is acknowledged.
  */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { ACCESS, DISPOSITION, SHARE, SmbClient } from '../../examples/managing-concurrency/smb-client.ts';
 import type { FileId } from '../../src/smb/wire/file-id.ts';
 import { FileDispositionInformation } from '../../src/smb/wire/file-info.ts';
@@ -14,6 +15,8 @@ const FILES = 'failover';
 const SET_INFO = 17;
 const MARK = { infoType: 1, fileInfoClass: 13, additionalInformation: 0 };
 const HELD = { access: ACCESS.read | ACCESS.write | ACCESS.delete, share: SHARE.none };
+const ATTEMPTS_MAX = 20;
+const ATTEMPT_MILLISECONDS = 100;
 const BYTES = Buffer.from('acknowledged through the handle');
 const LATER = Buffer.from('written by REST after the fail.');
 
@@ -63,7 +66,7 @@ export async function holdFiles(servers: readonly Server[], round: number): Prom
         const found = (await other.send('GET', `/${FILES}/${file}`)).body;
         if (!found.equals(LATER)) faults.push(`GET ${file}: ${found} after a write by REST`);
         await client.end();
-        const again = await hold(servers[i]!, `${round}-${i}`).catch((error: Error) => error);
+        const again = await holdAgain(servers[i]!, `${round}-${i}`);
         if (again instanceof Error) faults.push(`${file} cannot be opened again: ${again.message}`);
         else await again.client.end();
       }
@@ -71,6 +74,20 @@ export async function holdFiles(servers: readonly Server[], round: number): Prom
       return faults;
     },
   };
+}
+
+/** A process that notices the failover ends all its connections: one that was made just before is made again, as clients do. */
+async function holdAgain(server: Server, name: string): Promise<Holder | Error> {
+  let failure = new Error('never tried');
+  for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
+    try {
+      return await hold(server, name);
+    } catch (error) {
+      failure = error as Error;
+    }
+    await sleep(ATTEMPT_MILLISECONDS);
+  }
+  return failure;
 }
 
 async function hold(server: Server, name: string): Promise<Holder> {
