@@ -118,9 +118,9 @@ function writeZeros(descriptor: number, from: number, to: number): boolean {
 
 /**
  * Random rows are in a page each, and a sync of the log waits for the pages that the disk is writing. LMDB holds the pages of a transaction in memory,
- * too, and keeps that memory: for 5,000 random rows 27 MB.
+ * too, and keeps that memory: for 5,000 random rows 27 MB. But rows that are neighbours share pages, and each transaction has two syncs of its own.
  */
-export const ROWS_PER_TRANSACTION = 200;
+export const ROWS_PER_TRANSACTION = 400;
 /** A checkpoint may copy a leaf page and its parent for every row. */
 const PAGES_PER_ROW = 2;
 /** The upper levels of the trees, the list of free pages, and the engine's metadata. */
