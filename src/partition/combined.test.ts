@@ -81,6 +81,28 @@ describe('transactCombined', () => {
     expect(inputsOf(sum)).toEqual([[1, 2]]);
   });
 
+  it('waits for further calls while each turn of the event loop brings one, for some turns', async () => {
+    const partition = openPartition(openMemory({}), { turnsGatheredMax: 4 });
+    const sum = makeSum();
+    const calls: Promise<number>[] = [];
+    const callInTurns = async (count: number) => {
+      for (let n = 0; n < count; n++) {
+        // Asked for first, so that the next call comes before the transaction is looked at.
+        const turn = new Promise(setImmediate);
+        calls.push(partition.transactCombined(QUEUE_KEY, 1, sum));
+        await turn;
+      }
+      await new Promise(setImmediate);
+    };
+    await callInTurns(1);
+    expect(inputsOf(sum)).toEqual([[1]]);
+    await callInTurns(3);
+    expect(inputsOf(sum).slice(1)).toEqual([[1, 1, 1]]);
+    await callInTurns(9);
+    expect(await Promise.all(calls)).toEqual(times(13, (n) => n + 1));
+    expect(inputsOf(sum)[2]!.length).toBeLessThanOrEqual(5);
+  });
+
   it('keeps calls apart that differ in queue key or function', async () => {
     const partition = open();
     const [one, other] = [makeSum(), makeSum()];

@@ -164,7 +164,7 @@ export class WaitQueues {
   private readonly attemptsBeside: number;
   /** Has a queue as long as a transaction of its key waits, runs or commits; transactions that run are not in their queue. */
   private readonly queues = new Map<Key, PendingTransaction[]>();
-  /** Every key of `queues` is in one of these two, once, or its queue runs: so no queue runs twice at a time. */
+  /** Every key of `queues` is in one of these two, once, or its queue runs or is not ready yet: so no queue runs twice at a time. */
   private readonly ready: Key[] = [];
   /** Queues that lost too many races: each runs with no other queue beside it. */
   private readonly starved: Key[] = [];
@@ -197,17 +197,21 @@ export class WaitQueues {
     return this.queues.get(queueKey);
   }
 
-  add(queueKey: Key, transaction: PendingTransaction): void {
+  /** True: the queue is new, and the caller calls `makeReady`. */
+  add(queueKey: Key, transaction: PendingTransaction): boolean {
     const queue = this.queues.get(queueKey);
-    if (queue) {
-      queue.push(transaction);
-      return;
-    }
-    this.queues.set(queueKey, [transaction]);
-    this.ready.push(queueKey);
+    if (queue) queue.push(transaction);
+    else this.queues.set(queueKey, [transaction]);
+    return !queue;
   }
 
-  /** Begins with the queue that `next` names. It ends with `finish`, and then `reschedule`. */
+  /** The queue may be started. */
+  makeReady(queueKey: Key): void {
+    const [first] = this.queues.get(queueKey)!;
+    (first!.attempts >= this.attemptsBeside ? this.starved : this.ready).push(queueKey);
+  }
+
+  /** Begins with the queue that `next` names. It ends with `finish`, and then `firstLeft`. */
   start(): void {
     this.isExclusive = this.starved.length > 0;
     (this.isExclusive ? this.starved : this.ready).shift();
@@ -223,17 +227,17 @@ export class WaitQueues {
     this.queues.get(queueKey)!.unshift(...transactions);
   }
 
-  /** Other queues may be started; this one only after `reschedule`. */
+  /** Other queues may be started; this one only after `makeReady`. */
   finish(): void {
     this.running--;
     this.isExclusive = false;
   }
 
-  reschedule(queueKey: Key): void {
-    const queue = this.queues.get(queueKey)!;
-    if (queue.length === 0) this.queues.delete(queueKey);
-    else if (queue[0]!.attempts >= this.attemptsBeside) this.starved.push(queueKey);
-    else this.ready.push(queueKey);
+  /** The first transaction that is left: the caller calls `makeReady`. Without one the queue is removed. */
+  firstLeft(queueKey: Key): PendingTransaction | undefined {
+    const [first] = this.queues.get(queueKey)!;
+    if (!first) this.queues.delete(queueKey);
+    return first;
   }
 }
 
@@ -249,10 +253,22 @@ export class CombinedTransaction<Input, Output> implements PendingTransaction {
   /** Complete before the first attempt: `lost` has a result for each. */
   private readonly calls: Call<Input, Output>[] = [];
   private weight = 0;
+  private callsSeen = 0;
+  private turnsGathered = 0;
   private lost: readonly CombinedResult<Output>[] | undefined;
 
   constructor(combined: CombinedFunction<Input, Output>) {
     this.combined = combined;
+  }
+
+  /**
+   * Clients that are answered together send their next requests within some turns of the event loop. One transaction for all of them
+   * costs less than one for the first and another for the rest: so it is started after a turn that brought no call.
+   */
+  isGathering(turnsMax: number): boolean {
+    const hasGrown = this.calls.length > this.callsSeen;
+    this.callsSeen = this.calls.length;
+    return hasGrown && this.attempts === 0 && this.turnsGathered++ < turnsMax;
   }
 
   /** Only a transaction that waits for its first attempt may be asked: its snapshot will be later than the call. */

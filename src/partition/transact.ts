@@ -33,6 +33,7 @@ const DEFAULTS: SchedulerOptions = {
   attemptsShared: 2,
   attemptsBeside: 5,
   batchMax: 128,
+  turnsGatheredMax: 4,
   writesMax: 1_000,
   bytesMax: 8 << 20,
 };
@@ -60,6 +61,8 @@ export interface SchedulerOptions extends BatchLimits {
   readonly attemptsBeside: number;
   /** Transactions that share a commit at most: their run must not hold the event loop. */
   readonly batchMax: number;
+  /** Turns of the event loop that a combined transaction waits for at most while each of them brings calls. */
+  readonly turnsGatheredMax: number;
 }
 
 interface PendingRead {
@@ -83,6 +86,8 @@ class Scheduler {
   private readonly reads: PendingRead[] = [];
   private readsRunning = 0;
   private readonly queues: WaitQueues;
+  /** Queues that wait for further calls of their first transaction, until the next turn. */
+  private readonly gathering: [Key, PendingTransaction][] = [];
   /** A turn is about to run. */
   private isScheduled = false;
   private readonly sessionId = randomUUID();
@@ -132,9 +137,22 @@ class Scheduler {
   }
 
   private enqueue(queueKey: Key, transaction: PendingTransaction): void {
-    this.queues.add(queueKey, transaction);
+    if (this.queues.add(queueKey, transaction)) this.makeReady(queueKey, transaction);
+  }
+
+  /** The queue does not run, and the transaction is its first. */
+  private makeReady(queueKey: Key, first: PendingTransaction): void {
+    if (first instanceof CombinedTransaction && first.isGathering(this.options.turnsGatheredMax)) {
+      if (this.gathering.push([queueKey, first]) === 1) setImmediate(this.endGathering);
+      return;
+    }
+    this.queues.makeReady(queueKey);
     if (this.queues.next() !== undefined) this.schedule();
   }
+
+  private readonly endGathering = (): void => {
+    for (const [queueKey, first] of this.gathering.splice(0)) this.makeReady(queueKey, first);
+  };
 
   /** A microtask runs after all code that is about to call `read` or `transact` in this turn. */
   private schedule(when: (run: () => void) => void = queueMicrotask): void {
@@ -259,8 +277,9 @@ class Scheduler {
   }
 
   private reschedule(queueKey: Key): void {
-    this.queues.reschedule(queueKey);
-    if (this.queues.next() !== undefined) this.schedule();
+    const first = this.queues.firstLeft(queueKey);
+    if (first) this.makeReady(queueKey, first);
+    else if (this.queues.next() !== undefined) this.schedule();
   }
 }
 
