@@ -24,11 +24,11 @@ export interface CheckpointOptions {
 }
 
 /** The longer the log, the more writes of one row, or of neighbours in one page of LMDB, are one: as long as memory allows. */
-const CHECKPOINT_BYTES = 20 << 20;
+const CHECKPOINT_BYTES = 32 << 20;
 /** Writers stop at this multiple of `checkpointBytes` while a checkpoint runs, so that memory stays bounded. */
 const BEHIND_MAX = 2;
-/** Of a row in the overlay, beside its bytes in the log. */
-const ROW_OBJECT_BYTES = 256;
+/** Of a row, beside its bytes in the log: its objects in both generations and in the checkpoint thread. */
+const ROW_OBJECT_BYTES = 1_024;
 const PAUSE_MAX_MILLISECONDS = 100;
 /** A log that never rests is checkpointed after this many ticks. */
 const TICKS_MAX = 30;
