@@ -49,7 +49,7 @@ export interface MapPage {
 }
 
 /** A page that exceeds one of these is to be merged: often enough that reads find few rows, and so rarely that a merge is paid by many writes. */
-const PIECE_BYTES_WANTED = 128 << 10;
+const PIECE_BYTES_WANTED = 256 << 10;
 const PIECES_WANTED = 64;
 const CHUNKS_WANTED = 16;
 /** Of a piece that another write continues: its row is logged again. */
@@ -57,7 +57,7 @@ const JOINED_BYTES_MAX = 8 << 10;
 /** More than a page can have whose writes begin and end at multiples of 512 bytes; merge.ts joins those of others. */
 const SEGMENTS_WANTED = 3_072;
 /** A page never exceeds these: a commit of five pages may change the rows of all their pieces and chunks, and has at most 1,000 rows. */
-const PIECE_BYTES_MAX = 256 << 10;
+const PIECE_BYTES_MAX = 512 << 10;
 const PIECES_MAX = 128;
 const CHUNKS_MAX = 64;
 const SEGMENTS_MAX = 4_096;
