@@ -262,10 +262,10 @@ export class CombinedTransaction<Input, Output> implements PendingTransaction {
   }
 
   /**
-   * Clients that are answered together send their next requests within some turns of the event loop. One transaction for all of them
-   * costs less than one for the first and another for the rest: so it is started after a turn that brought no call.
+   * Asked once in each turn of the event loop. Clients that are answered together send their next requests within some turns, and one
+   * transaction for all of them costs less than one for the first and another for the rest: so it starts after a turn without a call.
    */
-  isGathering(turnsMax: number): boolean {
+  waitsAnotherTurn(turnsMax: number): boolean {
     const hasGrown = this.calls.length > this.callsSeen;
     this.callsSeen = this.calls.length;
     return hasGrown && this.attempts === 0 && this.turnsGathered++ < turnsMax;

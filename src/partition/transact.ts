@@ -142,7 +142,7 @@ class Scheduler {
 
   /** The queue does not run, and the transaction is its first. */
   private makeReady(queueKey: Key, first: PendingTransaction): void {
-    if (first instanceof CombinedTransaction && first.isGathering(this.options.turnsGatheredMax)) {
+    if (first instanceof CombinedTransaction && first.waitsAnotherTurn(this.options.turnsGatheredMax)) {
       if (this.gathering.push([queueKey, first]) === 1) setImmediate(this.endGathering);
       return;
     }
