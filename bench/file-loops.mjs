@@ -9,16 +9,16 @@ const SMALL = 4_096;
 const small = 'x'.repeat(SMALL);
 const fileOf = (bytes) => ({ 'x-ms-type': 'file', 'x-ms-content-length': String(bytes), 'x-ms-version': SINCE });
 
-/** How both services write 4 KiB, and what they answer to a delete. */
-const writes = {
-  files: maker('PUT', { headers: fileOf(SMALL), body: small }),
-  blobs: maker('PUT', { headers: { 'x-ms-blob-type': 'BlockBlob' }, body: small }),
+/** How both services write 4 KiB. Made for each loop: a signature is valid for 15 minutes. */
+const makeWriter = {
+  files: () => maker('PUT', { headers: fileOf(SMALL), body: small }),
+  blobs: () => maker('PUT', { headers: { 'x-ms-blob-type': 'BlockBlob' }, body: small }),
 };
 
 export const fileLoops = {
   /** New names, one after another over all rounds. */
   putSmall({ of, parent, run }) {
-    const make = writes[of];
+    const make = makeWriter[of]();
     const signed = Array.from({ length: SIGNED_AHEAD }, (_, number) => make(`/${parent}/${run}-${number}`));
     let next = 0;
     return () => (timed) => {
@@ -30,8 +30,9 @@ export const fileLoops = {
 
   /** Each name once, for `getSmall`. */
   fillSmall({ of, parent, keys }) {
+    const write = makeWriter[of]();
     let next = 0;
-    return () => (timed) => timed(writes[of](`/${parent}/${nameOf(next++ % keys)}`), 201);
+    return () => (timed) => timed(write(`/${parent}/${nameOf(next++ % keys)}`), 201);
   },
 
   /** @param snapshot undefined: of the share as it is */
@@ -44,11 +45,12 @@ export const fileLoops = {
 
   /** Each name is written before, outside of the measured time. */
   deleteSmall({ of, parent, run }) {
+    const write = makeWriter[of]();
     const remove = maker('DELETE');
     let next = 0;
     return () => async (timed, _note, _record, send) => {
       const path = `/${parent}/${run}-${next++}`;
-      await send(writes[of](path), 201);
+      await send(write(path), 201);
       await timed(remove(path), 202);
     };
   },

@@ -150,6 +150,7 @@ const againstOthers = [
   shareSnapshotReadStage,
   shareSnapshotStage,
 ];
+let failure;
 for (const stage of flags.postgres ? [postgresStage] : againstOthers) {
   if (!stage.titles.some(bench.wanted)) continue;
   if (stage.deep && !flags.deep) {
@@ -161,7 +162,13 @@ for (const stage of flags.postgres ? [postgresStage] : againstOthers) {
     continue;
   }
   bench.say(`${stage.titles[0]} ...`);
-  await stage.run(bench);
+  try {
+    await stage.run(bench);
+  } catch (error) {
+    failure = error;
+    left.push(`${stage.titles[0]} (failed), and the rows after it`);
+    break;
+  }
 }
 if (flags.quick && !flags.postgres && deleteStage.titles.some(bench.wanted)) {
   left.push('Delete Container with 1,000,000 blobs (not with --quick; here 100,000)');
@@ -170,14 +177,15 @@ await load.stop();
 
 const text = flags.postgres ? postgresMarkdown({ environment, rows }) : markdown({ environment, rows, left });
 console.log(`\n${text}`);
-// A run of some rows is for development; results are of all rows.
+// A run of some rows is for development, or stopped at an error; results are of all rows.
 const kind = flags.quick ? 'quick' : flags.deep ? 'deep' : 'default';
-const isPart = flags.only !== '' || (flags.postgres && flags.quick);
+const isPart = failure !== undefined || flags.only !== '' || (flags.postgres && flags.quick);
 const file = isPart ? join('.cache', 'part') : join('results', flags.postgres ? 'postgres' : kind);
 mkdirSync(join(here, 'results'), { recursive: true });
 writeFileSync(join(here, `${file}.md`), text);
 writeFileSync(join(here, `${file}.json`), `${JSON.stringify({ environment, left, rows }, rounded, 1)}\n`);
 bench.say(`written to ${join('bench', file)}.{md,json}`);
+if (failure) throw failure;
 
 function commit() {
   try {
