@@ -2,7 +2,7 @@
 import type { ChunkLocation, ChunkName } from '../extents/extents.ts';
 import { decodeKey, encodeKey, type Key, keysUnder, type Range } from '../partition/keys.ts';
 import type { Row, Timestamp } from '../partition/partition.ts';
-import { decodeBytes, decodeValue, encodeBytes, encodeValue } from '../partition/values.ts';
+import { decodeBytes, decodeValue, encodeBytes, encodeText, encodeValue } from '../partition/values.ts';
 
 export type AccountId = bigint;
 
@@ -85,6 +85,8 @@ export interface RangeMapState {
   readonly since?: number | undefined;
   /** Undefined: the bytes are in map pages. */
   readonly first?: FirstBytes | undefined;
+  /** Undefined: map pages name all short writes. */
+  readonly tail?: Tail | undefined;
 }
 
 /** The bytes of a content that has had one short write, from byte 0 on. They are in its row until the next change: ranges/first-bytes.ts. */
@@ -92,6 +94,16 @@ export interface FirstBytes {
   /** The generation of the write. */
   readonly born: number;
   readonly bytes: Buffer;
+}
+
+/** Where the short writes at the end of a content begin that no map page names yet: ranges/tail.ts. */
+export interface Tail {
+  /** Of the map page. */
+  readonly offset: number;
+  /** Counted from the start of the page. */
+  readonly from: number;
+  /** The number of the first piece. */
+  readonly piece: number;
 }
 
 /** Everything from `from` to before `to` that was written before this void is zeros, for its generation and later ones. */
@@ -173,8 +185,9 @@ export function parseId(text: string): Id {
 }
 export const chunkName = (account: AccountId, { epoch, number }: ChunkId): ChunkName => ({ account, epoch, number });
 
-/** JSON, and after a line feed the first bytes. */
+/** JSON, and after a line feed the first bytes. A version that knows no tails looks for them there, and fails instead of showing zeros. */
 export function encodeContent(content: Content): Buffer {
+  if (content.kind === 'ranges' && content.tail) return encodeText(`${JSON.stringify(content)}\n`);
   if (content.kind === 'list' || !content.first) return encodeValue(content);
   const { born, bytes } = content.first;
   return encodeBytes(Buffer.from(`${JSON.stringify({ ...content, first: { born } })}\n`), bytes);
@@ -184,8 +197,10 @@ export function decodeContent(row: Row): Content {
   const value = decodeBytes(row);
   const end = value.indexOf(LINE_FEED);
   if (end < 0) return decodeValue<Content>(row);
-  const content = JSON.parse(value.toString('utf8', 0, end)) as RangesContent & { first: Omit<FirstBytes, 'bytes'> };
-  return { ...content, first: { born: content.first.born, bytes: value.subarray(end + 1) } };
+  const content = JSON.parse(value.toString('utf8', 0, end)) as RangesContent & { first?: Omit<FirstBytes, 'bytes'> };
+  return content.first
+    ? { ...content, first: { born: content.first.born, bytes: value.subarray(end + 1) } }
+    : (content as RangesContent);
 }
 
 const LINE_FEED = 0x0a;

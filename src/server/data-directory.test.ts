@@ -11,24 +11,24 @@ function folderOfFormat(format: number): string {
   return folder;
 }
 
-it.each([2, 3, 4, 5, 6, 7, 8, 9])(
+it.each([2, 3, 4, 5, 6, 7, 8, 9, 10])(
   'A folder of format %i is opened, and older versions refuse it from then on',
   (format) => {
     const folder = folderOfFormat(format);
     const { lead, release } = openDataDirectory(folder, () => {});
     release();
     expect(lead).toBe(70n);
-    expect(JSON.parse(readFileSync(join(folder, 'holdfast.json'), 'utf8'))).toEqual({ format: 9, lead: '70' });
+    expect(JSON.parse(readFileSync(join(folder, 'holdfast.json'), 'utf8'))).toEqual({ format: 10, lead: '70' });
   },
 );
 
 it.each([
   [1, 'an older'],
-  [10, 'a newer'],
+  [11, 'a newer'],
 ])('A folder of format %i is refused, and stays as it is', (format, age) => {
   const folder = folderOfFormat(format);
   expect(() => openDataDirectory(folder, () => {})).toThrow(
-    `was written by ${age} Holdfast (format ${format}, this one knows 9)`,
+    `was written by ${age} Holdfast (format ${format}, this one knows 10)`,
   );
   expect(JSON.parse(readFileSync(join(folder, 'holdfast.json'), 'utf8'))).toEqual({ format, lead: '70' });
 });

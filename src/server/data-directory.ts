@@ -7,13 +7,13 @@ import { DEFAULT_LOCATION, StartError } from './config.ts';
 import { DirectoryInUse, type DirectoryLock, lockDirectory } from './directory-lock.ts';
 
 /** Version of everything in the folder. A newer one is refused; so is version 1, which no release has written. */
-const FORMAT = 9;
+const FORMAT = 10;
 /**
  * The first start upgrades such a folder, and older versions refuse it from then on: 2 had no write-ahead log, 3 another one, in 4 the head of
  * a log segment did not have the length of LMDB's file, 5 had neither tags nor older states of blobs, 6 no files, 7 another form of their rows,
- * and 8 no snapshots of shares.
+ * 8 no snapshots of shares, and in 9 map pages named all short writes.
  */
-const UPGRADABLE_FORMATS: readonly number[] = [2, 3, 4, 5, 6, 7, 8];
+const UPGRADABLE_FORMATS: readonly number[] = [2, 3, 4, 5, 6, 7, 8, 9];
 
 export interface DataDirectory {
   /** Where the rows lie. */

@@ -64,6 +64,11 @@ const damages: Damage[] = [
     findings: [/"i",.*"blob"\]: content that no blob has/],
   },
   {
+    what: 'what was appended to a blob, and is missing',
+    act: (rows, key) => rows.removeSync(key('I')),
+    findings: [new RegExp(`"b",.*"log"\\]: its content has 0 bytes, not ${CONTENT.length}`)],
+  },
+  {
     what: 'a container without properties',
     act: (rows, key) => rows.removeSync(key('p')),
     findings: [/"n","blob","one"\]: it has no properties/],
@@ -186,6 +191,8 @@ async function newData(): Promise<string> {
   await client.createContainer('two');
   await client.putBlob('two/blob-2', Buffer.from(CONTENT));
   await client.putBlob('two/large', LARGE);
+  await client.putBlob('two/log', Buffer.alloc(0), { 'x-ms-blob-type': 'AppendBlob' });
+  await client.send('PUT', '/two/log?comp=appendblock', { body: Buffer.from(CONTENT) });
   await kill('SIGTERM');
   return location;
 }

@@ -86,6 +86,25 @@ const damages: Damage[] = [
   },
 ];
 
+/** Of a content whose tail has two pieces. */
+const tailDamages: Damage[] = [
+  {
+    what: 'a missing piece of a tail, by the pieces after it',
+    act: (tx, id) => tx.remove(pieceKey(ACCOUNT, id, 0, 1)),
+    findings: [/"I",.*bytes that nothing names/],
+  },
+  {
+    what: 'a piece of a tail that is too short, by the pieces after it',
+    act: (tx, id) => tx.put(pieceKey(ACCOUNT, id, 0, 1), encodeBytes(Buffer.from('x'))),
+    findings: [/"I",.*bytes that nothing names/],
+  },
+  {
+    what: 'a tail that its page names, too',
+    act: (tx, id) => updateRanges(tx, ACCOUNT, id, { tail: { offset: 0, from: 0, piece: 0 } }),
+    findings: [/"I",.*bytes that two name/, /"I",.*bytes that nothing names/, /"I",.*bytes that nothing names/],
+  },
+];
+
 async function lastPiece(tx: Transaction, id: ContentId): Promise<number> {
   return measure((await readPage(tx, id)).segments).pieces.at(-1)!.piece;
 }
@@ -108,10 +127,21 @@ describe('A check of contents that change in place', () => {
     expect(await world.findings()).toEqual([]);
   });
 
-  it.each(damages)('names $what', async ({ act, findings }) => {
+  const expectFindings = async ({ act, findings }: Damage, content: ContentId) => {
     await world.damage(async (tx) => {
-      await act(tx, id);
+      await act(tx, content);
     });
     expect(await world.findings()).toEqual(findings.map((finding) => expect.stringMatching(finding)));
+  };
+
+  it.each(damages)('names $what', (damage) => expectFindings(damage, id));
+
+  it.each(tailDamages)('names $what', async (damage) => {
+    const other = world.newId();
+    await world.create(other);
+    await world.write(other, 0, 1, 1);
+    await world.append(other, 1, [2, 3]);
+    expect(await world.findings()).toEqual([]);
+    await expectFindings(damage, other);
   });
 });

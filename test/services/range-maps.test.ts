@@ -70,6 +70,17 @@ const aStep = fc.oneof(
       places: fc.array(fc.nat(9), { minLength: 1, maxLength: 12 }),
     }),
   },
+  // At the end; a content that has no room for them is truncated.
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      kind: kind('append'),
+      content: aContent,
+      from: aUnit,
+      count: fc.integer({ min: 1, max: 25 }),
+      pagesMax: fc.nat(2),
+    }),
+  },
   {
     weight: 3,
     arbitrary: fc.record({
@@ -212,6 +223,17 @@ class Run {
           run: () => world.writeShort(id, writes),
           follow: () => {
             for (const { unit, seed } of writes) model.write(unit, 1, seed);
+          },
+        };
+      }
+      case 'append': {
+        const { end } = model;
+        const seeds = Array.from({ length: Math.min(step.count, UNITS - end) }, () => ++this.#seed);
+        if (seeds.length === 0) return this.#plan({ ...step, kind: 'truncate' }, target);
+        return {
+          run: () => world.append(id, end, seeds),
+          follow: () => {
+            for (const [i, seed] of seeds.entries()) model.write(end + i, 1, seed);
           },
         };
       }
@@ -419,6 +441,77 @@ describe('Short writes one after another', () => {
     expect(await world.compare(id, held, undefined)).toEqual([{ from: UNIT, to: 3 * UNIT, isWritten: true }]);
     expect(await world.piecesOf(id, 0)).toEqual([1, 2]);
     await settle();
+  });
+});
+
+describe('Appends', () => {
+  it('write only rows of their pieces, until another change or a snapshot makes the map page name them', async () => {
+    const { world, id, expectUnits, settle } = await openOne();
+    await world.append(id, 0, [1]);
+    await world.append(id, 1, [2, 3]);
+    expect(await world.leftRows()).toEqual({ c: 1, I: 3 });
+    await expectUnits(undefined, 0, [1, 2, 3, 0]);
+    await world.write(id, 1, 1, 4);
+    expect(await world.leftRows()).toMatchObject({ M: 1 });
+    await expectUnits(undefined, 0, [1, 4, 3, 0]);
+    await world.append(id, 3, [5]);
+    const held = await world.hold(id);
+    await world.append(id, 4, [6]);
+    await expectUnits(held, 0, [1, 4, 3, 5, 0]);
+    await expectUnits(undefined, 0, [1, 4, 3, 5, 6, 0]);
+    expect(await world.compare(id, held, undefined)).toEqual([{ from: 4 * UNIT, to: 5 * UNIT, isWritten: true }]);
+    await settle();
+  });
+
+  it('follow a truncation that the sweeper has yet to apply', async () => {
+    const { world, id, expectUnits, settle } = await openOne();
+    await world.write(id, 0, 1, 1);
+    await world.append(id, 1, [2, 3, 4]);
+    await world.clear(id, 0, undefined, 0);
+    await world.append(id, 0, [5, 6]);
+    await expectUnits(undefined, 0, [5, 6, 0, 0]);
+    await settle();
+    await world.append(id, 2, [7]);
+    await expectUnits(undefined, 0, [5, 6, 7, 0]);
+    await world.hold(id);
+    await settle();
+    await expectUnits(undefined, 0, [5, 6, 7, 0]);
+  });
+
+  it('wait for a merge where their page is full; a snapshot, or a long read, never does', async () => {
+    const { world, id, expectUnits, settle } = await openOne();
+    const seeds = Array.from({ length: 300 }, (_, i) => i + 1);
+    for (const [unit, seed] of seeds.entries()) {
+      await world.append(id, unit, [seed]);
+      // From 512 KiB on, a page takes no more.
+      if (unit > 140 && unit < 160) await world.hold(id);
+    }
+    const read = await world.beginLongRead(id);
+    await world.append(id, 300, [301]);
+    expectSame(
+      (await read.finish()).bytes.subarray(0, 300 * UNIT),
+      Buffer.concat(seeds.map((seed, i) => unitBytes(seed, i))),
+      'the read',
+    );
+    await settle();
+    await expectUnits(undefined, 0, [...seeds, 301]);
+  });
+
+  it('of a content that is deleted, or replaced while a snapshot is left, leave nothing', async () => {
+    const { world, id, expectUnits, settle } = await openOne();
+    await world.append(id, 0, [1, 2]);
+    const held = await world.hold(id);
+    await world.append(id, 2, [3, 4]);
+    await world.end(id);
+    await settle();
+    await expectUnits(held, 0, [1, 2]);
+    await world.release(id, held);
+    const other = world.newId();
+    await world.create(other);
+    await world.append(other, 0, [1, 2, 3]);
+    await world.drop(other);
+    await settle();
+    expect(await world.leftRows()).toEqual({});
   });
 });
 

@@ -29,6 +29,11 @@ export class ModelContent {
     this.#change(from, from + count, seed);
   }
 
+  /** The unit after the last one that can be seen. */
+  get end(): number {
+    return this.units.findLastIndex(({ seed }) => seed !== 0) + 1;
+  }
+
   /** Where nothing is, nothing changes. */
   clear(from: number, to: number): void {
     this.#change(from, to, 0);

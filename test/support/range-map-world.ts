@@ -124,6 +124,17 @@ export async function openRangeWorld(engine: Engine) {
           return ranges().writeShort(tx, ACCOUNT, await ranges().read(tx, ACCOUNT, id), writes);
         }),
       ),
+    /** Units after all that can be seen, which one transaction appends. */
+    append: (id: ContentId, first: number, seeds: readonly number[]) =>
+      ranges().withRoom(ACCOUNT, () =>
+        act(async (tx) => {
+          const writes = seeds.map((seed, i) => ({
+            offset: (first + i) * UNIT,
+            bytes: bytesOfUnits(first + i, 1, seed),
+          }));
+          return ranges().append(tx, ACCOUNT, await ranges().read(tx, ACCOUNT, id), writes);
+        }),
+      ),
     /** Units of each piece of a map page. */
     async piecesOf(id: ContentId, page: number): Promise<number[]> {
       const row = await partition.read((at) => at.get(mapPageKey(ACCOUNT, id, page)));

@@ -23,6 +23,7 @@ import {
   updateRanges,
 } from './map-rows.ts';
 import { piecesIn, removePieces } from './pieces.ts';
+import { closeTail } from './tail.ts';
 
 type GenerationDeletion = RangesDeletion & { readonly kind: 'generation' };
 
@@ -32,7 +33,8 @@ const SLICE_OLDER_PAGES = 12;
 const SLICE_PIECES = 500;
 
 /** Takes a snapshot: the generation is held, and the next write belongs to the next one. @returns the held generation */
-export async function holdGeneration(tx: Transaction, account: AccountId, { id, gen }: RangeMap): Promise<number> {
+export async function holdGeneration(tx: Transaction, account: AccountId, map: RangeMap): Promise<number> {
+  const { id, gen } = await closeTail(tx, account, map);
   tx.put(heldKey(account, id, gen), encodeValue({}));
   await updateRanges(tx, account, id, { gen: gen + 1, newest: gen });
   return gen;
@@ -46,9 +48,10 @@ export async function holdGeneration(tx: Transaction, account: AccountId, { id, 
 export async function holdForRead(
   tx: Transaction,
   account: AccountId,
-  { id, gen }: RangeMap,
+  map: RangeMap,
   read: Id,
 ): Promise<{ gen: number; entry: Key }> {
+  const { id, gen } = await closeTail(tx, account, map);
   tx.put(heldKey(account, id, gen, read), encodeValue({}));
   await updateRanges(tx, account, id, { gen: gen + 1, newest: gen });
   return { gen, entry: queueRanges(tx, account, { ...generationDeletion(id, gen, read), pending: true }) };
@@ -152,6 +155,7 @@ export async function endCurrent(
   const content = await findRanges(tx, account, id);
   // With the last reference the whole content is gone.
   if (!content) return;
+  await closeTail(tx, account, { id, ...content });
   const gen = Math.max(content.gen, place?.gen ?? 0);
   const ended = place && { gen, endedIn: gen, group: place.group };
   await updateRanges(tx, account, id, { isEnded: true, ...ended });

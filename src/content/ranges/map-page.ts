@@ -271,6 +271,12 @@ export function isFull({ segments, pieces, pieceBytes, chunks }: PageUse): boole
   return pieceBytes > PIECE_BYTES_MAX || chunks.length > CHUNKS_MAX;
 }
 
+/** Whether so many more pieces, with as many bytes together, leave the page within its limits. */
+export function hasRoomFor(use: PageUse, pieces: number, bytes: number): boolean {
+  if (use.pieces.length + pieces > PIECES_MAX || use.segments + pieces > SEGMENTS_MAX) return false;
+  return use.pieceBytes + bytes <= PIECE_BYTES_MAX;
+}
+
 /**
  * The sources that a merge moves: all short writes; and of the chunks all if there are too many, or too many segments, else those of which
  * less than three quarters are visible.

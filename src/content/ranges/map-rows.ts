@@ -59,8 +59,8 @@ export const numbersAfterId = (key: Key): number[] => decodeKey(key).slice(4).ma
 export async function readRangeMap(at: Snapshot, account: AccountId, id: ContentId): Promise<RangeMap> {
   const found = await findRanges(at, account, id);
   if (!found) throw new Error(`content ${formatId(id)} has no row, although it is in use`);
-  const { gen, newest, voids, lastVoid, isEnded, endedIn, group, since, first } = found;
-  return { id, gen, newest, voids, lastVoid, isEnded, endedIn, group, since, first };
+  const { gen, newest, voids, lastVoid, isEnded, endedIn, group, since, first, tail } = found;
+  return { id, gen, newest, voids, lastVoid, isEnded, endedIn, group, since, first, tail };
 }
 
 /** Undefined: the content waits for the sweeper. */

@@ -13,6 +13,7 @@ import { type ByteRange, type ChangedRange, compareGenerations, compareSectors, 
 import type { SharedSource } from './shared.ts';
 import { sweepVoid } from './voids.ts';
 import {
+  appendShort,
   clearRange,
   type MapWritten,
   type ShortWrite,
@@ -46,6 +47,8 @@ export interface RangeMaps {
   write(tx: Transaction, account: AccountId, map: RangeMap, offset: number, bytes: WrittenBytes): Promise<MapWritten>;
   /** Several short writes, the later ones over the earlier. @throws MapPageFull */
   writeShort(tx: Transaction, account: AccountId, map: RangeMap, writes: readonly ShortWrite[]): Promise<MapWritten>;
+  /** Short writes, each where the one before it ends, at the end of the content: from there on nothing can be seen. @throws MapPageFull */
+  append(tx: Transaction, account: AccountId, map: RangeMap, writes: readonly ShortWrite[]): Promise<MapWritten>;
   /**
    * Writes and clears several ranges of a few pages.
    * @param chunkRefs the bytes of all that are written, one after another
@@ -178,6 +181,7 @@ export function createRangeMaps(options: RangeMapsOptions): RangeMaps {
     read: readRangeMap,
     write: writeRange,
     writeShort,
+    append: appendShort,
     writeRanges,
     writeShared,
     clear: clearRange,

@@ -8,6 +8,7 @@ import { applyVoid, MAP_PAGE_BYTES, type MapSegment, unseenVoids } from './map-p
 import { decodeMapPage } from './map-page-codec.ts';
 import { mapPageKey, mapPagesIn, numbersAfterId, olderPageKey, olderPagesIn, type RangeMap } from './map-rows.ts';
 import { SECTOR_BYTES } from './sectors.ts';
+import { tailSegments, withSegments } from './tail.ts';
 
 /** From `from` to before `to`. */
 export interface ByteRange {
@@ -45,16 +46,39 @@ export async function* pagesAt(
     return;
   }
   const first = from - (from % MAP_PAGE_BYTES);
-  const pages =
-    gen === undefined ? currentPages(at, account, map, first, to) : pagesSeenBy(at, account, map, gen, first, to);
+  const isInRange = map.tail && map.tail.offset >= first && map.tail.offset < to;
+  if (gen !== undefined) yield* segmentsOf(pagesSeenBy(at, account, map, gen, first, to), map, gen);
+  else if (!isInRange) yield* segmentsOf(currentPages(at, account, map, first, to), map, map.gen);
+  else yield* pagesWithTail(at, account, map, segmentsOf(currentPages(at, account, map, first, to), map, map.gen));
+}
+
+async function* segmentsOf(pages: AsyncIterable<FoundPage>, map: RangeMap, gen: number): AsyncGenerator<PageSegments> {
   for await (const { offset, row, isOlder } of pages) {
     const page = decodeMapPage(row);
     let { segments } = page;
     // Older pages were written with the voids of their time.
-    const voids = isOlder ? [] : unseenVoids(page, offset, map.voids, gen ?? map.gen);
+    const voids = isOlder ? [] : unseenVoids(page, offset, map.voids, gen);
     for (const each of voids) segments = applyVoid(segments, offset, each);
     if (segments.length > 0) yield { offset, segments };
   }
+}
+
+/** The tail's page may have no row yet, and after it there may be zeros that a truncation has left. */
+async function* pagesWithTail(
+  at: Snapshot,
+  account: AccountId,
+  map: RangeMap,
+  pages: AsyncIterable<PageSegments>,
+): AsyncGenerator<PageSegments> {
+  const { offset } = map.tail!;
+  let tail: PageSegments | undefined = { offset, segments: await tailSegments(at, account, map) };
+  for await (const page of pages) {
+    if (tail && page.offset > offset) yield tail;
+    if (page.offset !== offset) yield page;
+    else yield { offset, segments: withSegments(page.segments, tail!.segments) };
+    if (page.offset >= offset) tail = undefined;
+  }
+  if (tail) yield tail;
 }
 
 interface FoundPage {

@@ -18,6 +18,7 @@ import { PageChanges } from './pages.ts';
 import { decodePiece, makePiece, type PagePlace, readPiece } from './pieces.ts';
 import type { ChangedRange } from './reads.ts';
 import { joinSources, type SharedSource, sharedParts } from './shared.ts';
+import { appendToTail, closeTail } from './tail.ts';
 
 /** A longer write becomes chunks: a page is written again with each short one. */
 export const INLINE_WRITE_BYTES_MAX = 4 << 10;
@@ -76,6 +77,22 @@ export function writeShort(
       ? splitBytes(only!.offset, only!.bytes)
       : joinNeighbours(writes).flatMap(({ offset, bytes }) => splitBytes(offset, bytes));
   return writeParts(tx, account, map, [], parts);
+}
+
+/**
+ * Short writes, each where the one before it ends, at the end of the content: from there on nothing can be seen.
+ * @throws MapPageFull
+ */
+export async function appendShort(
+  tx: Transaction,
+  account: AccountId,
+  found: RangeMap,
+  writes: readonly ShortWrite[],
+): Promise<MapWritten> {
+  const map = found.first ? await moveFirstToPage(tx, account, found) : found;
+  const { offset, bytes } = writes[0]!;
+  const all = writes.length === 1 ? bytes : Buffer.concat(writes.map((write) => write.bytes));
+  return { needsSweep: await appendToTail(tx, account, map, offset, all) };
 }
 
 function joinNeighbours(writes: readonly ShortWrite[]): readonly ShortWrite[] {
@@ -145,7 +162,7 @@ async function writeParts(
   written: readonly WrittenPart[],
   isShared = false,
 ): Promise<MapWritten> {
-  const map = found.first ? await moveFirstToPage(tx, account, found) : found;
+  const map = found.first || found.tail ? await moveToPages(tx, account, found) : found;
   const changes = new PageChanges(tx, account, map);
   for (const { chunk } of chunkRefs) changes.refs.add(chunk, -1);
   const parts = groupByPage(written);
@@ -157,6 +174,11 @@ async function writeParts(
   }
   await changes.refs.apply(tx, account);
   return { needsSweep: changes.hasQueued };
+}
+
+/** Before a change: the map pages name all bytes. */
+async function moveToPages(tx: Transaction, account: AccountId, map: RangeMap): Promise<RangeMap> {
+  return closeTail(tx, account, await moveFirstToPage(tx, account, map));
 }
 
 type PageParts = readonly [WrittenPart, ...WrittenPart[]];
@@ -286,7 +308,7 @@ export async function clearRange(
   to: number,
   pagesMax = CLEARED_PAGES_MAX,
 ): Promise<MapWritten> {
-  const map = await moveFirstToPage(tx, account, found);
+  const map = await moveToPages(tx, account, found);
   const limits = { limit: pagesMax + 1, bytesMax: CLEARED_BYTES_MAX };
   const first = mapPageKey(account, map.id, from - (from % MAP_PAGE_BYTES));
   const rows = await tx.scan({ from: first, to: mapPageKey(account, map.id, to) }, limits);

@@ -106,7 +106,7 @@ describe.skipIf(missing)(`A store in PostgreSQL${missing ? ` (${missing})` : ''}
       await sql(`update "${schema}".version set number = ${SCHEMA_VERSION + 1}`);
       await expect(openPostgres({ url: cluster.url, schema })).rejects.toMatchObject({
         name: 'CannotOpen',
-        message: expect.stringMatching(/has version 6; this Holdfast knows 5: start a newer one\.$/),
+        message: expect.stringMatching(/has version 7; this Holdfast knows 6: start a newer one\.$/),
       });
     });
   });

@@ -4,13 +4,13 @@ import { CannotOpen } from './errors.ts';
 import { FUNCTIONS } from './functions.ts';
 import { TABLES, VOLATILE_TABLES } from './tables.ts';
 
-/** Rises with every change of a table or of a function's arguments or meaning. */
-export const SCHEMA_VERSION = 5;
+/** Rises with every change of a table or of a function's arguments or meaning, and of rows that older versions cannot read. */
+export const SCHEMA_VERSION = 6;
 /**
  * From each version to the next; the functions are replaced in any case. The commit function of version 4, which has other arguments, stays
  * for the processes that call it.
  */
-const MIGRATIONS: readonly string[] = [TABLES, '', '', 'drop function if exists S.commit;', VOLATILE_TABLES];
+const MIGRATIONS: readonly string[] = [TABLES, '', '', 'drop function if exists S.commit;', VOLATILE_TABLES, ''];
 const SERVER_VERSION_MIN = 15;
 
 const quoteIdentifier = (name: string): string => `"${name.replaceAll('"', '""')}"`;

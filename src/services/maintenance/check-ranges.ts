@@ -6,11 +6,13 @@ import {
   MAP_PAGE_BYTES,
   type MapPage,
   measure,
+  type PieceSource,
   unseenVoids,
 } from '../../content/ranges/map-page.ts';
 import { decodeMapPage } from '../../content/ranges/map-page-codec.ts';
 import { mapPageKey, numbersAfterId, type RangesDeletion } from '../../content/ranges/map-rows.ts';
 import { decodePiece, pieceKey } from '../../content/ranges/pieces.ts';
+import { tailSegments } from '../../content/ranges/tail.ts';
 import { type ContentId, formatId, type RangesContent } from '../../content/rows.ts';
 import { decodeKey } from '../../partition/keys.ts';
 import type { Row, Snapshot } from '../../partition/partition.ts';
@@ -73,6 +75,16 @@ export function checkRangesRecord(
   const { end } = contents.get(name)!;
   const bytes = isPending(copy) ? (copy?.copied ?? 0) : length;
   if (end > bytes) throw new Error(`its content has ${end} bytes, not ${bytes}`);
+}
+
+/** What was appended has no holes. Only of a blob: its row comes after all that have its bytes. */
+export function checkAppended(
+  { append, contentId, length, copy }: Pick<BlobRecord, 'append' | 'contentId' | 'length' | 'copy'>,
+  account: bigint,
+  { contents }: ReferenceCounts,
+): void {
+  const end = contents.get(qualifiedId(account, contentId))?.end ?? 0;
+  if (append && !isPending(copy) && end < length) throw new Error(`its content has ${end} bytes, not ${length}`);
 }
 
 /** Of a map page: also notes the last byte that is visible. */
@@ -174,11 +186,19 @@ async function checkPieces(at: Snapshot, row: Row, { segments }: MapPage, accoun
 /** Of a content that is swept, the pages are removed first. */
 export async function checkPiece(at: Snapshot, row: Row, account: bigint, counts: ReferenceCounts): Promise<void> {
   decodePiece(row);
-  if (!existingContent(contentOfKey(row), counts)) return;
+  const name = contentOfKey(row);
+  const content = existingContent(name, counts);
+  if (!content) return;
   const [offset = 0, piece] = numbersAfterId(row.key);
-  const page = await at.get(mapPageKey(account, idInKey(row), offset));
+  const id = idInKey(row);
+  const page = await at.get(mapPageKey(account, id, offset));
   const named = page ? measure(decodeMapPage(page).segments).pieces : [];
-  if (!named.some((each) => each.piece === piece)) throw new Error('bytes that nothing names');
+  const isNamed = named.some((each) => each.piece === piece);
+  const inTail = offset === content.tail?.offset ? await tailSegments(at, account, { id, ...content }) : [];
+  const part = inTail.find(({ source }) => (source as PieceSource).piece === piece);
+  if (isNamed === (part !== undefined)) throw new Error(isNamed ? 'bytes that two name' : 'bytes that nothing names');
+  const known = counts.contents.get(name)!;
+  if (part) known.end = Math.max(known.end, offset + part.to);
 }
 
 function idInKey(row: Row): ContentId {

@@ -27,7 +27,14 @@ import { decodeMessage } from '../queue/message-rows.ts';
 import { decodeEntityProperties, entityFromRow } from '../table/entity-rows.ts';
 import { checkShareRow, treeFaults, usageMismatches } from './check-files.ts';
 import { checkBlobContent, checkDeletedState, checkRetention, checkSnapshot, hasState } from './check-old-states.ts';
-import { checkHeld, checkMapPage, checkOlderPage, checkPiece, checkRangesContent } from './check-ranges.ts';
+import {
+  checkAppended,
+  checkHeld,
+  checkMapPage,
+  checkOlderPage,
+  checkPiece,
+  checkRangesContent,
+} from './check-ranges.ts';
 import { type ContentCount, qualifiedId, type ReferenceCounts } from './check-refcounts.ts';
 
 export interface CheckTotals {
@@ -79,13 +86,16 @@ export async function checkRow(at: Snapshot, row: Row, counts: ReferenceCounts, 
       else decodeValue(row);
       if (!counts.containers.has(name(`${rest[0]} ${rest[1]}`))) throw new Error('no name leads to it');
       return;
-    case 'b':
+    case 'b': {
+      const record = decodeBlobRecord(row);
       totals.blobs++;
-      totals.bytes += decodeBlobRecord(row).length;
+      totals.bytes += record.length;
       if (!hasContainer(rest[0])) throw new Error('its container does not exist');
       await checkCopyRuns(at, row, counts);
       await checkTags(at, row);
-      return checkBlobContent(at, row, decodeBlobRecord(row), counts);
+      checkAppended(record, account, counts);
+      return checkBlobContent(at, row, record, counts);
+    }
     case 'r':
       if (!hasContainer(rest[0])) throw new Error('its container does not exist');
       return checkRunningCopy(at, row, counts);
