@@ -82,10 +82,10 @@ export function removePieces(
   before: readonly PieceSource[],
   left: readonly PieceSource[],
 ): void {
-  // Most writes add a piece, or continue one.
-  let same = 0;
-  while (same < before.length && before[same]!.piece === left[same]?.piece) same++;
-  if (same === before.length) return;
+  // Most writes add a piece somewhere, or continue one: the others are left in their order.
+  let found = 0;
+  for (let i = 0; i < left.length && found < before.length; i++) if (left[i]!.piece === before[found]!.piece) found++;
+  if (found === before.length) return;
   const numbers = new Set(left.map(({ piece }) => piece));
   for (const { piece, bytes } of before) if (!bytes && !numbers.has(piece)) tx.remove(keyOf(place, piece));
 }
