@@ -103,6 +103,24 @@ describe('transactCombined', () => {
     expect(inputsOf(sum)[2]!.length).toBeLessThanOrEqual(5);
   });
 
+  it('waits for as many calls as were answered together before, for some time', async () => {
+    const callAgain = async (gatherMillisecondsMax: number) => {
+      const partition = openPartition(openMemory({}), { gatherMillisecondsMax });
+      const sum = makeSum();
+      const call = (n: number) => partition.transactCombined(QUEUE_KEY, n, sum);
+      await Promise.all([1, 2, 3].map(call));
+      const calls = [call(4)];
+      for (const n of [5, 6]) {
+        for (let turn = 0; turn < 10; turn++) await new Promise(setImmediate);
+        calls.push(call(n));
+      }
+      await Promise.all(calls);
+      return inputsOf(sum).slice(1);
+    };
+    expect(await callAgain(Infinity)).toEqual([[4, 5, 6]]);
+    expect(await callAgain(0)).toEqual([[4], [5], [6]]);
+  });
+
   it('keeps calls apart that differ in queue key or function', async () => {
     const partition = open();
     const [one, other] = [makeSum(), makeSum()];

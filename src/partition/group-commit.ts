@@ -241,6 +241,41 @@ export class WaitQueues {
   }
 }
 
+/** How long a combined transaction waits for further calls. */
+export interface GatherLimits {
+  /** Turns of the event loop, while each of them brings calls. */
+  readonly turnsGatheredMax: number;
+  /** After that, while fewer calls wait than were answered together before. */
+  readonly gatherMillisecondsMax: number;
+}
+
+/** Queue keys whose calls are counted. */
+const EXPECTED_MAX = 64;
+
+/** The calls that were answered together last, by their queue key: as many are expected again. */
+export class ExpectedCalls {
+  /** Of at least two; the latest last. */
+  private readonly counts = new Map<Key, number>();
+
+  /** These transactions are about to be answered. */
+  note(queueKey: Key, attempts: readonly Attempt[]): void {
+    let count = 0;
+    for (const { pending } of attempts) count += countCalls(pending);
+    // Most queues have one caller.
+    if (this.counts.size > 0) this.counts.delete(queueKey);
+    if (count > 1) this.counts.set(queueKey, count);
+    if (this.counts.size > EXPECTED_MAX) this.counts.delete(this.counts.keys().next().value!);
+  }
+
+  exceed(queueKey: Key, waiting: readonly PendingTransaction[]): boolean {
+    const expected = this.counts.size > 0 ? this.counts.get(queueKey) : undefined;
+    return expected !== undefined && waiting.reduce((sum, pending) => sum + countCalls(pending), 0) < expected;
+  }
+}
+
+const countCalls = (pending: PendingTransaction): number =>
+  pending instanceof CombinedTransaction ? pending.callCount : 0;
+
 interface Call<Input, Output> {
   readonly input: Input;
   readonly resolve: (value: Output) => void;
@@ -255,20 +290,31 @@ export class CombinedTransaction<Input, Output> implements PendingTransaction {
   private weight = 0;
   private callsSeen = 0;
   private turnsGathered = 0;
+  private gatherUntil: number | undefined;
   private lost: readonly CombinedResult<Output>[] | undefined;
 
   constructor(combined: CombinedFunction<Input, Output>) {
     this.combined = combined;
   }
 
+  get callCount(): number {
+    return this.calls.length;
+  }
+
   /**
    * Asked once in each turn of the event loop. Clients that are answered together send their next requests within some turns, and one
-   * transaction for all of them costs less than one for the first and another for the rest: so it starts after a turn without a call.
+   * transaction for all of them costs less than one for the first and another for the rest: so it starts after a turn without a call, and if
+   * others are expected a little later.
    */
-  waitsAnotherTurn(turnsMax: number): boolean {
+  waitsAnotherTurn({ turnsGatheredMax, gatherMillisecondsMax }: GatherLimits, expectsMore: boolean): boolean {
     const hasGrown = this.calls.length > this.callsSeen;
     this.callsSeen = this.calls.length;
-    return hasGrown && this.attempts === 0 && this.turnsGathered++ < turnsMax;
+    if (this.attempts > 0) return false;
+    if (hasGrown && this.turnsGathered++ < turnsGatheredMax) return true;
+    if (!expectsMore) return false;
+    const now = performance.now();
+    this.gatherUntil ??= now + gatherMillisecondsMax;
+    return now < this.gatherUntil;
   }
 
   /** Only a transaction that waits for its first attempt may be asked: its snapshot will be later than the call. */

@@ -9,6 +9,8 @@ import {
   type Attempt,
   type BatchLimits,
   CombinedTransaction,
+  ExpectedCalls,
+  type GatherLimits,
   makeCommit,
   type PendingTransaction,
   runBatch,
@@ -34,6 +36,7 @@ const DEFAULTS: SchedulerOptions = {
   attemptsBeside: 5,
   batchMax: 128,
   turnsGatheredMax: 4,
+  gatherMillisecondsMax: 0.3,
   writesMax: 1_000,
   bytesMax: 8 << 20,
 };
@@ -52,7 +55,7 @@ export function openPartition(engine: Engine, options: Partial<SchedulerOptions>
   };
 }
 
-export interface SchedulerOptions extends BatchLimits {
+export interface SchedulerOptions extends BatchLimits, GatherLimits {
   /** Attempts of a transaction before its caller is told to try again later. */
   readonly attemptsMax: number;
   /** Attempts before commits of other processes for the same queue key wait for the transaction. */
@@ -61,8 +64,6 @@ export interface SchedulerOptions extends BatchLimits {
   readonly attemptsBeside: number;
   /** Transactions that share a commit at most: their run must not hold the event loop. */
   readonly batchMax: number;
-  /** Turns of the event loop that a combined transaction waits for at most while each of them brings calls. */
-  readonly turnsGatheredMax: number;
 }
 
 interface PendingRead {
@@ -90,6 +91,7 @@ class Scheduler {
   private readonly gathering: [Key, PendingTransaction][] = [];
   /** A turn is about to run. */
   private isScheduled = false;
+  private readonly expected = new ExpectedCalls();
   private readonly sessionId = randomUUID();
   private commitCount = 0;
 
@@ -142,7 +144,9 @@ class Scheduler {
 
   /** The queue does not run, and the transaction is its first. */
   private makeReady(queueKey: Key, first: PendingTransaction): void {
-    if (first instanceof CombinedTransaction && first.waitsAnotherTurn(this.options.turnsGatheredMax)) {
+    const { expected, options } = this;
+    const expectsMore = expected.exceed(queueKey, this.queues.waiting(queueKey)!);
+    if (first instanceof CombinedTransaction && first.waitsAnotherTurn(options, expectsMore)) {
       if (this.gathering.push([queueKey, first]) === 1) setImmediate(this.endGathering);
       return;
     }
@@ -249,7 +253,10 @@ class Scheduler {
     if (commit) this.settledCommits++;
     this.queues.finish();
     if (outcome === 'conflict') await this.requeue(queueKey, attempts);
-    else settleBatch(attempts, outcome);
+    else {
+      this.expected.note(queueKey, attempts);
+      settleBatch(attempts, outcome);
+    }
     this.reschedule(queueKey);
   }
 
