@@ -5,8 +5,9 @@ const TEXT_LENGTH_MAX = 512;
 /**
  * `compute` must be pure. A text that is used while a generation fills is moved to the next one, so that many new texts do not evict those
  * in use.
+ * @param lengthMax of the texts that come often
  */
-export function memoize<Value>(compute: (text: string) => Value): (text: string) => Value {
+export function memoize<Value>(compute: (text: string) => Value, lengthMax = TEXT_LENGTH_MAX): (text: string) => Value {
   let young = new Map<string, Value>();
   let old = new Map<string, Value>();
 
@@ -20,12 +21,12 @@ export function memoize<Value>(compute: (text: string) => Value): (text: string)
   }
 
   return (text) => {
+    if (text.length > lengthMax) return compute(text);
     const known = young.get(text);
     if (known !== undefined) return known;
     const aged = old.get(text);
     if (aged !== undefined) return remember(copyString(text), aged);
-    const value = compute(text);
-    return text.length > TEXT_LENGTH_MAX ? value : remember(copyString(text), value);
+    return remember(copyString(text), compute(text));
   };
 }
 

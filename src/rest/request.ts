@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { QUERY_PARAMETERS_MAX } from '../base/input-limits.ts';
+import { memoize } from '../base/memoize.ts';
 import { commonErrors, errorFactory, type StorageError } from '../services/common/errors.ts';
 import { isSasField, malformedField } from './auth/sas-fields.ts';
 import type { BudgetShare } from './http/byte-budget.ts';
@@ -57,7 +58,12 @@ export function accountUrl({ secure, base, headers }: Request): string {
 const Parameters = function Parameters() {} as unknown as new () => Record<string, string>;
 Parameters.prototype = Object.create(null);
 
-export function parseQuery(rawQuery: string): Readonly<Record<string, string>> {
+/** Shorter queries are few: they select an operation. Longer ones mostly have a value that comes once, such as a signature or a marker. */
+export const QUERY_OFTEN_LENGTH_MAX = 48;
+
+export const parseQuery = memoize(parseQueryText, QUERY_OFTEN_LENGTH_MAX);
+
+function parseQueryText(rawQuery: string): Readonly<Record<string, string>> {
   if (rawQuery === '') return NO_QUERY;
   const query = new Parameters();
   const parts = rawQuery.split('&', QUERY_PARAMETERS_MAX + 1);
@@ -69,7 +75,7 @@ export function parseQuery(rawQuery: string): Readonly<Record<string, string>> {
     if (query[name] !== undefined) checkRepeatable(name);
     else query[name] = equals < 0 ? '' : decodeParameter(part.slice(equals + 1), part);
   }
-  return query;
+  return Object.freeze(query);
 }
 
 /** They select the operation, or the state of a blob that it reads. */

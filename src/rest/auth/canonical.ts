@@ -1,6 +1,7 @@
 /** Canonicalized headers and query of Shared Key, and HMAC-SHA256 (RFC 2104) with precomputed key blocks, compared in constant time. */
 import { hash } from 'node:crypto';
 import { memoize } from '../../base/memoize.ts';
+import { QUERY_OFTEN_LENGTH_MAX } from '../request.ts';
 
 /** The parts of a request that are signed. */
 export interface SignedRequest {
@@ -49,10 +50,11 @@ export class CanonicalRequest {
   }
 
   /** One line per name, each after a line break. */
-  query(variant: CanonicalVariant): string {
-    if (this.#request.rawQuery === '') return '';
-    const kind = variant.bytes ? 'bytes' : 'utf8';
-    this.#queries[kind] ??= queryText(this.parameters(variant));
+  query({ bytes = false }: CanonicalVariant): string {
+    const { rawQuery } = this.#request;
+    if (rawQuery === '') return '';
+    const kind = bytes ? 'bytes' : 'utf8';
+    this.#queries[kind] ??= bytes ? queryText(parseParameters(rawQuery, true)) : utf8Query(rawQuery);
     return this.#queries[kind];
   }
 
@@ -115,6 +117,8 @@ function queryText(parameters: Parameters): string {
     text += `\n${name}:${values.length === 1 ? values[0] : values.toSorted().join(',')}`;
   return text;
 }
+
+const utf8Query = memoize((rawQuery) => queryText(parseParameters(rawQuery, false)), QUERY_OFTEN_LENGTH_MAX);
 
 function decode(text: string, bytes: boolean): string {
   if (!text.includes('%') && !text.includes('+')) return text;

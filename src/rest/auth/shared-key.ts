@@ -136,25 +136,17 @@ export function sharedKeyStringToSign(
   canonical: CanonicalRequest = new CanonicalRequest(request),
 ): string {
   const { headers } = request;
-  const length = headers['content-length'];
+  const sent = headers['content-length'];
+  const length = sent === '0' && !isBefore(request, NO_ZERO_SINCE) ? undefined : sent;
+  const date = headers['x-ms-date'] === undefined ? headers.date : undefined;
   // One line per header, whether it was sent or not.
-  const lines = [
-    request.method,
-    headers['content-encoding'],
-    headers['content-language'],
-    length === '0' && !isBefore(request, NO_ZERO_SINCE) ? undefined : length,
-    headers['content-md5'],
-    headers['content-type'],
-    headers['x-ms-date'] === undefined ? headers.date : undefined,
-    headers['if-modified-since'],
-    headers['if-match'],
-    headers['if-none-match'],
-    headers['if-unmodified-since'],
-    headers.range,
-  ];
-  const resource = `/${account}${request.rawPath}${canonical.query(variant)}`;
-  return `${lines.join('\n')}\n${canonical.headers(variant)}${resource}`;
+  const content = `${line(headers['content-encoding'])}${line(headers['content-language'])}${line(length)}${line(headers['content-md5'])}${line(headers['content-type'])}`;
+  const conditions = `${line(headers['if-modified-since'])}${line(headers['if-match'])}${line(headers['if-none-match'])}${line(headers['if-unmodified-since'])}`;
+  const lines = `${request.method}\n${content}${line(date)}${conditions}${line(headers.range)}`;
+  return `${lines}${canonical.headers(variant)}/${account}${request.rawPath}${canonical.query(variant)}`;
 }
+
+const line = (value: string | string[] | undefined): string => `${value ?? ''}\n`;
 
 export function sharedKeyLiteStringToSign(
   account: string,
