@@ -42,7 +42,7 @@ export async function appendBlock(storage: Storage, input: AppendBlockInput) {
   const leaseId = checkInPlaceInput(storage, input);
   if (length === 0) throw fail('InvalidHeaderValue', { HeaderName: 'Content-Length', HeaderValue: '0' });
   const end = ({ blob }: { blob: Blob | undefined }) => blob?.length ?? 0;
-  return withBlobBytes(storage, input, end, (bytes, containerId) =>
+  return await withBlobBytes(storage, input, end, (bytes, containerId) =>
     commitAppend(storage, input, leaseId, length, bytes, containerId),
   );
 }

@@ -121,7 +121,7 @@ async function prepareRead(
 
 export async function getBlobProperties(storage: Storage, input: SnapshotInput) {
   const leaseId = checkReadInput(input);
-  return storage.partition.read(async (at) => {
+  return await storage.partition.read(async (at) => {
     const { blob } = await readBlob(at, storage, input.container, input.blob, input.snapshot);
     checkGet(at, blob, input, leaseId);
     return { blob, leaseState: leaseState(blob.lease, at.now), tier: tierState(blob.tier, at.now) };

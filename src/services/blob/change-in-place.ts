@@ -134,10 +134,9 @@ async function writeChanges(
   if (!long && short.length === 0) return { needsSweep: false };
   const { account, content } = storage;
   const map = await content.ranges.read(tx, account, parseId(blob!.contentId!));
-  if (long) return long(tx, map);
-  return blob!.append
-    ? content.ranges.append(tx, account, map, short)
-    : content.ranges.writeShort(tx, account, map, short);
+  if (long) return await long(tx, map);
+  const { append, writeShort } = content.ranges;
+  return await (blob!.append ? append : writeShort)(tx, account, map, short);
 }
 
 /** The blob as the calls change it one after another; nothing is written. */

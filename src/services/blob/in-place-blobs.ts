@@ -49,7 +49,7 @@ export function checkInPlaceInput(storage: Storage, input: BlobInput): string | 
  * Calls `use` with the verified bytes, and with the container as it was found before long ones came.
  * @param offset where they will probably be
  */
-export async function withBlobBytes<T>(
+export function withBlobBytes<T>(
   storage: Storage,
   input: Pick<BlobInput, 'container' | 'blob'> & { readonly body: SentContent; readonly wantsMd5: boolean },
   offset: (target: WriteTarget) => number,

@@ -91,7 +91,7 @@ export async function putPage(storage: Storage, input: PutPageInput) {
   const { length } = input.body;
   if (length !== range.to - range.from)
     throw fail('InvalidHeaderValue', { HeaderName: 'Content-Length', HeaderValue: String(length) });
-  return withBlobBytes(
+  return await withBlobBytes(
     storage,
     input,
     () => range.from,

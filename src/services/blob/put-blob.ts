@@ -53,7 +53,7 @@ export async function putBlob(storage: Storage, input: PutBlobInput) {
   const { container, body } = input;
   const { leaseId, metadata, tier, tags } = checkPutBlobInput(storage, input);
   const containerId = body.whole ? undefined : await findContainerId(storage, container);
-  return withInlineOrUpload(storage, body, async (staged) => {
+  return await withInlineOrUpload(storage, body, async (staged) => {
     const described = { content: input.content, metadata, tags };
     const { etag, modified } = await commitBlob(
       storage,

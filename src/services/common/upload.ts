@@ -98,5 +98,5 @@ export async function withInlineOrUpload<T>(
   if (!inline) return withUpload(storage, sent, { md5: true }, (uploaded) => fn(stageUpload(storage, uploaded)));
   const staged = { md5: md5Base64(inline), crc64: crc64Base64(inline), length: inline.length, inline };
   checkHashes(sent.expected, staged);
-  return fn(staged);
+  return await fn(staged);
 }

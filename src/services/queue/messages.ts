@@ -74,7 +74,7 @@ export async function getMessages(storage: Storage, input: DequeueInput): Promis
 }
 
 async function isEmpty(storage: Storage, queue: string): Promise<boolean> {
-  return storage.partition.read(async (at) => {
+  return await storage.partition.read(async (at) => {
     const { live, isComplete } = await readVisible(at, await readQueue(at, storage, queue), 1);
     return live.length === 0 && isComplete;
   });
@@ -115,7 +115,7 @@ export async function updateMessage(
   if (input.text !== undefined) checkMessageText(input.text);
   const text = input.text === undefined ? undefined : Buffer.from(input.text);
   const nonce = random64();
-  return withReceipt(storage, input, async (tx, queue, message) => {
+  return await withReceipt(storage, input, async (tx, queue, message) => {
     throwIfFault(updateFault(tx.now, visibilitySeconds, message.expires));
     const visibleAt = addSeconds(tx.now, visibilitySeconds);
     tx.remove(message.key);

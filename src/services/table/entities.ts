@@ -60,7 +60,7 @@ export async function getEntity(storage: Storage, input: TableInput & EntityKeys
   checkReadableName(table);
   checkGranted(storage, input);
   checkKeyLengths(input);
-  return storage.partition.read(async (at) => {
+  return await storage.partition.read(async (at) => {
     const id = await readTableId(at, storage, table);
     const row = await at.get(entityKey(storage.account, id, partitionKey, rowKey));
     if (!row) throw fail('ResourceNotFound');
