@@ -93,8 +93,8 @@ export async function checkRow(at: Snapshot, row: Row, counts: ReferenceCounts, 
       if (!hasContainer(rest[0])) throw new Error('its container does not exist');
       await checkCopyRuns(at, row, counts);
       await checkTags(at, row);
-      checkAppended(record, account, counts);
-      return checkBlobContent(at, row, record, counts);
+      await checkBlobContent(at, row, record, counts);
+      return checkAppended(record, account, counts);
     }
     case 'r':
       if (!hasContainer(rest[0])) throw new Error('its container does not exist');
