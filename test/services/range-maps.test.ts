@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { isFull, measure, type SegmentSource, sourcesToMove, wantsMerge } from '../../src/content/ranges/map-page.ts';
+import { isFull, measure, type SegmentSource, wantsMerge } from '../../src/content/ranges/map-page.ts';
 import type { ContentId } from '../../src/content/rows.ts';
 import { openLmdb } from '../../src/partition/lmdb/engine.ts';
 import { openMemory } from '../../src/partition/memory/engine.ts';
@@ -595,6 +595,138 @@ describe('A merge', () => {
   });
 });
 
+describe('The chunks of a content and its snapshots', () => {
+  /** Each slice of the writes in one map page, so that no chunk is in two. */
+  const aWrite = fc.record({
+    kind: kind('write'),
+    page: fc.nat(1),
+    from: fc.nat(300),
+    count: fc.oneof(fc.integer({ min: 1, max: 4 }), fc.integer({ min: 5, max: 310 })),
+  });
+  const aChange = fc.oneof(
+    { weight: 12, arbitrary: aWrite },
+    { weight: 1, arbitrary: fc.record({ kind: kind('clear'), from: aUnit, count: fc.integer({ min: 1, max: 600 }) }) },
+    { weight: 4, arbitrary: fc.record({ kind: kind('hold') }) },
+    { weight: 2, arbitrary: fc.record({ kind: kind('release'), which: fc.nat(5) }) },
+    { weight: 3, arbitrary: fc.record({ kind: kind('sweep') }) },
+  );
+
+  it('take at most a third more than what can be seen, whichever snapshots are released', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(aChange, { minLength: 10, maxLength: 60, size: 'max' }), async (changes) => {
+        const { world, id, settle } = await openOne();
+        const model = new ModelContent();
+        const firstUnit = [0, 316];
+        for (const [i, change] of changes.entries()) {
+          // The world lets chunks of each third seed cross a border.
+          const seed = 3 * i + 1;
+          if (change.kind === 'write') {
+            const from = firstUnit[change.page]! + change.from;
+            const count = Math.min(change.count, 313 - change.from);
+            model.write(from, count, seed);
+            await world.write(id, from, count, seed);
+          } else if (change.kind === 'clear') {
+            const to = Math.min(change.from + change.count, UNITS);
+            model.clear(change.from, to);
+            await world.clear(id, change.from, to, i % 2);
+          } else if (change.kind === 'hold') {
+            model.hold();
+            await world.hold(id);
+          } else if (change.kind === 'release') {
+            const gens = [...model.held.keys()];
+            const gen = gens[change.which % Math.max(gens.length, 1)];
+            if (gen !== undefined) await world.release(id, gen);
+            if (gen !== undefined) model.held.delete(gen);
+          } else await world.sweep();
+        }
+        await settle();
+        const visible = visibleUnits(model) * UNIT;
+        expect(await world.chunkBytes()).toBeLessThanOrEqual((visible * 4) / 3);
+        for (const [gen, state] of model.held)
+          expectSame(await world.read(id, gen, 0, LENGTH), expectedBytes(state, 0, LENGTH), `generation ${gen}`);
+        await world.close();
+      }),
+      { numRuns: 150 },
+    );
+  }, 300_000);
+
+  it('do so if each generation overwrites what it has written: little of a page, but the more the more snapshots', async () => {
+    const { world, id, settle } = await openOne();
+    await world.write(id, 0, 313, 1);
+    const generations = 20;
+    for (let i = 0; i < generations; i++) {
+      await world.hold(id);
+      await world.write(id, 0, 30, 6 * i + 4);
+      await world.write(id, 1, 29, 6 * i + 7);
+    }
+    await settle();
+    expect(await world.chunkBytes()).toBeLessThanOrEqual(((313 + generations * 30) * UNIT * 4) / 3);
+  });
+
+  it('do so after a chunk that only snapshots show has left the page', async () => {
+    const { world, id, settle } = await openOne();
+    await world.write(id, 0, 313, 1);
+    await world.hold(id);
+    await world.write(id, 0, 300, 4);
+    await settle();
+    await world.write(id, 300, 13, 7);
+    await world.write(id, 0, 299, 10);
+    await settle();
+    expect(await world.chunkBytes()).toBeLessThanOrEqual((2 * 313 * UNIT * 4) / 3);
+  });
+
+  it('do so after the snapshot that showed the rest is released', async () => {
+    const { world, id, settle } = await openOne();
+    await world.write(id, 0, 313, 1);
+    const held = await world.hold(id);
+    await world.write(id, 0, 70, 4);
+    await world.merge(id, 0);
+    await world.release(id, held);
+    await settle();
+    await world.write(id, 0, 69, 7);
+    await settle();
+    expect(await world.chunkBytes()).toBeLessThanOrEqual((313 * UNIT * 4) / 3);
+  });
+
+  it('do so if more versions of a page show a chunk than one commit changes', async () => {
+    const { world, id, settle, expectUnits, rows } = await openOne();
+    await world.write(id, 0, 313, 1);
+    await world.write(id, 1, 312, 4);
+    const gens: number[] = [];
+    for (let i = 0; i < 40; i++) {
+      gens.push(await world.hold(id));
+      await world.write(id, 300, 1, 7 + 3 * i);
+    }
+    await settle();
+    expect(await world.chunkBytes()).toBeLessThanOrEqual(((313 + gens.length) * UNIT * 4) / 3);
+    for (const gen of gens) await expectUnits(gen, 0, [1, 4]);
+    expect(rows.most).toBeLessThan(1_000);
+  });
+
+  it('are written once for all versions of a page, and not at all where a snapshot still shows the old ones', async () => {
+    const { world, id, settle, expectUnits } = await openOne();
+    await world.write(id, 0, 313, 1);
+    const held = await world.hold(id);
+    await world.write(id, 10, 200, 4);
+    await settle();
+    expect(await world.leftRows()).toMatchObject({ k: 2, o: 1 });
+    expect(await world.chunkBytes()).toBe(513 * UNIT);
+    await world.release(id, held);
+    await settle();
+    expect(await world.chunkBytes()).toBe(313 * UNIT);
+    await expectUnits(undefined, 8, [1, 1, 4, 4]);
+  });
+
+  /** Writes of units that a generation shows. */
+  function visibleUnits({ units, held }: ModelContent): number {
+    const states = [{ units }, ...held.values()];
+    const written = states.flatMap((state) =>
+      state.units.map(({ seed }, unit) => (seed === 0 ? '' : `${unit} ${seed}`)),
+    );
+    return new Set(written.filter((each) => each !== '')).size;
+  }
+});
+
 describe('A copy that shares chunks', () => {
   it('names them again, and no byte of a chunk twice in a page; a merge moves what is left visible', async () => {
     const { world, id, settle } = await openOne();
@@ -690,8 +822,7 @@ describe('Writes that begin and end anywhere', () => {
       pages.map((each) => verdict(measure(each)));
     expect(judge(isFull, [segments(4_096), segments(4_097)])).toEqual([false, true]);
     expect(judge(isFull, [pieces(128), pieces(129)])).toEqual([false, true]);
-    expect(judge(wantsMerge, [pieces(64), pieces(65)])).toEqual([false, true]);
-    expect(sourcesToMove(segments(4_097)).size).toBe(1);
+    expect(judge((use) => wantsMerge(use, 0), [pieces(64), pieces(65)])).toEqual([false, true]);
   });
 });
 

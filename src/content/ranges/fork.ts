@@ -64,7 +64,7 @@ async function forkSlice(
     bytes += pieceBytes;
     pages++;
     const { gen: born, lastVoid: seen } = NEW_MAP;
-    const page = { ...{ born, seen }, made: tx.timestamp, isQueued: false, nextPiece: nextPieceAfter(copied) };
+    const page = { ...{ born, seen }, made: tx.timestamp, isQueued: false, kept: 0, nextPiece: nextPieceAfter(copied) };
     tx.put(mapPageKey(account, copy, offset), encodeMapPage({ ...page, segments: copied }));
   }
   await refs.apply(tx, account);

@@ -22,6 +22,7 @@ import {
   type RangesDeletion,
   updateRanges,
 } from './map-rows.ts';
+import { type MergeTarget, surveyVersions, updateKept } from './merge.ts';
 import { piecesIn, removePieces } from './pieces.ts';
 import { closeTail } from './tail.ts';
 
@@ -112,8 +113,11 @@ async function sweepUnneeded(
     : { from: mapPageKey(account, id, offset), to: mapPagesIn(account, id).to };
   const rows = await tx.scanUnchecked(range, { limit: isOlder ? SLICE_OLDER_PAGES : SLICE_PAGES });
   const refs = new RefcountChanges();
-  for (const row of rows) await removeUnneeded(tx, account, map, row, isOlder, refs);
+  const changed = new Set<number>();
+  for (const row of rows)
+    if (await removeUnneeded(tx, account, map, row, isOlder, refs)) changed.add(numbersAfterId(row.key)[0]!);
   await refs.apply(tx, account);
+  for (const at of changed) await surveyAgain(tx, account, { content: id, offset: at });
   const last = rows.at(-1);
   if (last) {
     const [at = 0, until] = numbersAfterId(last.key);
@@ -129,16 +133,27 @@ async function removeUnneeded(
   row: Row,
   isOlder: boolean,
   refs: RefcountChanges,
-): Promise<void> {
+): Promise<boolean> {
   const { born, segments } = decodeMapPage(row);
   const [offset = 0, until] = numbersAfterId(row.key);
   const died = isOlder ? until : map.endedIn;
   tx.addReadCheck(row);
-  if (await isHeld(tx, account, map, born, died)) return;
+  if (await isHeld(tx, account, map, born, died)) return false;
   tx.remove(row.key);
   const { chunks, pieces } = measure(segments);
   if (!isOlder) removePieces(tx, { account, id: map.id, offset }, pieces, []);
   for (const { chunk } of chunks) refs.add(chunk, -1);
+  return true;
+}
+
+/** Chunks that a removed page showed may have little left that others show. */
+async function surveyAgain(tx: Transaction, account: AccountId, target: MergeTarget): Promise<void> {
+  const at = { getMany: tx.getUnchecked.bind(tx), scan: tx.scanUnchecked.bind(tx) };
+  const survey = await surveyVersions(at, account, target);
+  if (!survey) return;
+  const { content, offset } = target;
+  if (survey.sparseChunks().length > 0) queueRanges(tx, account, { kind: 'merge', content: formatId(content), offset });
+  else if (survey.mapPage && survey.mapPage.kept > survey.kept()) await updateKept(tx, account, target, survey.kept());
 }
 
 /**

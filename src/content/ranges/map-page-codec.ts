@@ -17,6 +17,8 @@ import {
 const QUEUED = 1;
 /** The pieces are in rows of their own. */
 const PIECE_ROWS = 2;
+/** The number of kept bytes is above the flags: versions that do not know it read the flags alone. */
+const KEPT = 4;
 const ZEROS = 0;
 
 /** A page as its row has it. */
@@ -34,14 +36,14 @@ let nextRecent = 0;
  * @param use of the segments
  */
 export function encodeMapPage(page: MapPage, use: PageUse = measure(page.segments)): Buffer {
-  const { made, born, seen, isQueued, nextPiece, segments } = page;
+  const { made, born, seen, isQueued, nextPiece, kept, segments } = page;
   const { chunks, pieces } = use;
   const inRow = bytesInRow(pieces);
   out.begin();
   out.bigint(made);
   out.number(born);
   out.number(seen);
-  out.number((isQueued ? QUEUED : 0) | (inRow ? 0 : PIECE_ROWS));
+  out.number((isQueued ? QUEUED : 0) + (inRow ? 0 : PIECE_ROWS) + KEPT * kept);
   out.number(nextPiece);
   out.number(chunks.length);
   out.number(pieces.length);
@@ -74,7 +76,7 @@ export function encodeMapPage(page: MapPage, use: PageUse = measure(page.segment
   }
   const value = encodeBytes(out.written(), inRow && Buffer.concat(inRow));
   if (!inRow) {
-    const stored = { made, born, seen, isQueued, nextPiece, segments, use };
+    const stored = { made, born, seen, isQueued, nextPiece, kept, segments, use };
     recent[nextRecent++ % RECENT_PAGES] = { value, page: stored };
   }
   return value;
@@ -138,7 +140,8 @@ function readMapPage(row: Pick<Row, 'value'>): StoredPage {
   }
   if (input.position !== end) throw new Error(`the segments of a map page end at ${input.position}, not ${end}`);
   const use = { segments: count, pieces, pieceBytes, chunks, chunkBytes, visibleChunkBytes };
-  return { made, born, seen, isQueued: (flags & QUEUED) !== 0, nextPiece, segments, use };
+  const isQueued = (flags & QUEUED) !== 0;
+  return { made, born, seen, isQueued, nextPiece, kept: Math.floor(flags / KEPT), segments, use };
 }
 
 function withBytesFrom(value: Buffer, from: number, pieces: readonly PieceSource[]): PieceSource[] {

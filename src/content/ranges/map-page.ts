@@ -45,13 +45,15 @@ export interface MapPage {
   readonly isQueued: boolean;
   /** The number of the next piece. */
   readonly nextPiece: number;
+  /** Bytes of its chunks that it shows no more, and older pages still did when the last merge looked: they are no waste. */
+  readonly kept: number;
   readonly segments: readonly MapSegment[];
 }
 
 /** A page that exceeds one of these is to be merged: often enough that reads find few rows, and so rarely that a merge is paid by many writes. */
 const PIECE_BYTES_WANTED = 256 << 10;
 const PIECES_WANTED = 64;
-const CHUNKS_WANTED = 16;
+export const CHUNKS_WANTED = 16;
 /** Of a piece that another write continues: its row is logged again. */
 const JOINED_BYTES_MAX = 8 << 10;
 /** More than a page can have whose writes begin and end at multiples of 512 bytes; merge.ts joins those of others. */
@@ -70,6 +72,7 @@ export const emptyPage = (made: bigint, born: number, seen: number) => ({
   ...{ made, born, seen },
   isQueued: false,
   nextPiece: 0,
+  kept: 0,
   segments: [],
   use: NO_USE,
 });
@@ -143,12 +146,16 @@ function replacePart(
 }
 
 /** The index of the first segment that ends at this place or after it. */
-function firstEndingFrom(segments: readonly MapSegment[], place: number): number {
-  let [low, high] = [0, segments.length];
+const firstEndingFrom = (segments: readonly MapSegment[], place: number): number =>
+  firstIndex(segments, ({ to }) => to >= place);
+
+/** The index of the first item for which this is true, in an order in which it is for all after it. */
+export function firstIndex<Item>(items: readonly Item[], isFound: (item: Item) => boolean): number {
+  let [low, high] = [0, items.length];
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if (segments[middle]!.to < place) low = middle + 1;
-    else high = middle;
+    if (isFound(items[middle]!)) high = middle;
+    else low = middle + 1;
   }
   return low;
 }
@@ -206,13 +213,6 @@ export function applyVoid(segments: readonly MapSegment[], offset: number, { fro
 export const withoutZeros = (segments: readonly MapSegment[]): readonly MapSegment[] =>
   segments.every(({ source }) => source) ? segments : segments.filter(({ source }) => source);
 
-/** The distinct sources of the segments, each with the number of its bytes that are visible. */
-export function visibleBytes(segments: readonly MapSegment[]): Map<SegmentSource, number> {
-  const visible = new Map<SegmentSource, number>();
-  for (const { source, from, to } of segments) if (source) visible.set(source, (visible.get(source) ?? 0) + to - from);
-  return visible;
-}
-
 export function chunksIn(segments: readonly MapSegment[]): ChunkId[] {
   return measure(segments).chunks.map(({ chunk }) => chunk);
 }
@@ -255,16 +255,37 @@ export function measure(segments: readonly MapSegment[]): PageUse {
   return { segments: segments.length, pieces, pieceBytes, chunks, chunkBytes, visibleChunkBytes };
 }
 
-/** Whether the page is to be rewritten: too many short writes, chunks or segments, or less than three quarters of its chunks' bytes visible. */
-export function wantsMerge({ segments, pieces, pieceBytes, chunks, chunkBytes, visibleChunkBytes }: PageUse): boolean {
-  if (pieces.length > PIECES_WANTED || pieceBytes > PIECE_BYTES_WANTED || segments > SEGMENTS_WANTED) return true;
-  return chunks.length > CHUNKS_WANTED || !isMostlyVisible(visibleChunkBytes, chunkBytes);
+/** Whether there are too many short writes, chunks or segments, or too much of the chunks' bytes is visible nowhere. */
+export function wantsMerge(use: PageUse, kept: number): boolean {
+  const { segments, chunks, chunkBytes, visibleChunkBytes } = use;
+  if (hasManyPieces(use) || segments > SEGMENTS_WANTED || chunks.length > CHUNKS_WANTED) return true;
+  return !isMostlyVisible(visibleChunkBytes + kept, chunkBytes);
 }
+
+export const hasManyPieces = ({ pieces, pieceBytes }: PageUse): boolean =>
+  pieces.length > PIECES_WANTED || pieceBytes > PIECE_BYTES_WANTED;
 
 export const isFragmented = (segments: readonly MapSegment[]): boolean => segments.length > SEGMENTS_WANTED;
 
 /** So that the chunks take at most a third more than what can be seen of them. */
-const isMostlyVisible = (visible: number, length: number): boolean => 4 * visible >= 3 * length;
+export const isMostlyVisible = (visible: number, length: number): boolean => 4 * visible >= 3 * length;
+
+/**
+ * Of a page that is copied for older generations: whether too much of what the last of them wrote was overwritten in the same generation. No
+ * other page shows that; beside the other bytes of the page it may be little, but it would stay with each snapshot.
+ */
+export function hasOverwritten({ born, segments }: MapPage): boolean {
+  const visible = new Map<ChunkSource, { bytes: number; born: number }>();
+  for (const { source, from, to, born: since } of segments) {
+    if (!source || isPiece(source)) continue;
+    const known = visible.get(source);
+    if (!known) visible.set(source, { bytes: to - from, born: since });
+    else Object.assign(known, { bytes: known.bytes + to - from, born: Math.max(known.born, since) });
+  }
+  const written = [...visible].filter(([, each]) => each.born === born);
+  const sum = (numbers: number[]) => numbers.reduce((total, each) => total + each, 0);
+  return !isMostlyVisible(sum(written.map(([, { bytes }]) => bytes)), sum(written.map(([{ length }]) => length)));
+}
 
 export function isFull({ segments, pieces, pieceBytes, chunks }: PageUse): boolean {
   if (pieces.length > PIECES_MAX || segments > SEGMENTS_MAX) return true;
@@ -275,17 +296,4 @@ export function isFull({ segments, pieces, pieceBytes, chunks }: PageUse): boole
 export function hasRoomFor(use: PageUse, pieces: number, bytes: number): boolean {
   if (use.pieces.length + pieces > PIECES_MAX || use.segments + pieces > SEGMENTS_MAX) return false;
   return use.pieceBytes + bytes <= PIECE_BYTES_MAX;
-}
-
-/**
- * The sources that a merge moves: all short writes; and of the chunks all if there are too many, or too many segments, else those of which
- * less than three quarters are visible.
- */
-export function sourcesToMove(segments: readonly MapSegment[]): Set<SegmentSource> {
-  // One more will be added.
-  const all = measure(segments).chunks.length >= CHUNKS_WANTED || isFragmented(segments);
-  const moved = new Set<SegmentSource>();
-  for (const [source, visible] of visibleBytes(segments))
-    if (isPiece(source) || all || !isMostlyVisible(visible, source.length)) moved.add(source);
-  return moved;
 }

@@ -35,8 +35,8 @@ export type RangesDeletion =
     }
   /** Map pages from this offset on are to be cut. */
   | { readonly kind: 'void'; readonly content: string; readonly number: number; readonly from: number }
-  /** A map page, or an older one, is to be merged. */
-  | { readonly kind: 'merge'; readonly content: string; readonly offset: number; readonly died?: number | undefined };
+  /** A map page and the older pages of its offset are to be merged. */
+  | { readonly kind: 'merge'; readonly content: string; readonly offset: number };
 
 const SNAPSHOT: Id = { epoch: 0n, number: 0n };
 
@@ -46,6 +46,9 @@ export const mapPagesIn = (account: AccountId, { epoch, number }: ContentId): Ra
   keysUnder([account, 'M', epoch, number]);
 export const olderPageKey = (account: AccountId, { epoch, number }: ContentId, offset: number, died: number): Key =>
   encodeKey([account, 'o', epoch, number, offset, died]);
+/** The older pages of one offset. */
+export const olderPagesAt = (account: AccountId, { epoch, number }: ContentId, offset: number): Range =>
+  keysUnder([account, 'o', epoch, number, offset]);
 export const olderPagesIn = (account: AccountId, { epoch, number }: ContentId): Range =>
   keysUnder([account, 'o', epoch, number]);
 export const heldKey = (account: AccountId, id: ContentId, gen: number, read: Id = SNAPSHOT): Key =>
@@ -87,14 +90,10 @@ export const NEW_MAP: RangeMapState = { gen: 1, newest: 0, voids: [], lastVoid: 
 export function queueRanges(tx: Transaction, account: AccountId, deletion: RangesDeletion): Key {
   const { kind, content } = deletion;
   const place = { generation: 'gen', void: 'number', merge: 'offset' }[kind] as keyof typeof deletion;
-  const key = deletionKey(account, tx.timestamp, `${kind} ${content} ${deletion[place]}${detail(deletion)}`);
+  const read = (deletion.kind === 'generation' && deletion.read) || '';
+  const key = deletionKey(account, tx.timestamp, `${kind} ${content} ${deletion[place]} ${read}`);
   tx.put(key, encodeRangesDeletion(deletion));
   return key;
-}
-
-function detail(deletion: RangesDeletion): string {
-  if (deletion.kind === 'generation') return ` ${deletion.read ?? ''}`;
-  return deletion.kind === 'merge' ? ` ${deletion.died ?? ''}` : '';
 }
 
 export const encodeRangesDeletion = (deletion: RangesDeletion): Buffer => encodeValue(deletion);

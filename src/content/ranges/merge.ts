@@ -1,40 +1,38 @@
 /**
- * Merging of a map page: short writes, and chunks of which little is visible, become one chunk. The bytes are uploaded outside of any
- * transaction; the swap then changes the location of every segment that still has the old one. So writes meanwhile lose nothing, and every
- * segment keeps its generation. Only of a page with too many segments the sectors are joined.
+ * Merging of a map page and the older pages of its offset: short writes, and chunks of which little is visible, become one chunk. The bytes are
+ * uploaded outside of any transaction; the swap then changes the location of every segment that still has the old one. So writes meanwhile lose
+ * nothing, and every segment keeps its generation. Only of a page with too many segments the sectors are joined.
  */
+import { nextSlice } from '../../base/time-slices.ts';
 import type { Extents } from '../../extents/extents.ts';
-import { encodeKey, type Key } from '../../partition/keys.ts';
-import { OutcomeUnknown, type Partition, type Snapshot, type Transaction } from '../../partition/partition.ts';
-import type { UploadedContent } from '../content.ts';
+import { encodeKey, type Key, keyAfter } from '../../partition/keys.ts';
+import {
+  OutcomeUnknown,
+  type Partition,
+  type Row,
+  type Snapshot,
+  type Transaction,
+} from '../../partition/partition.ts';
+import { stoppedEarly } from '../../partition/values.ts';
+import { DanglingReference, type UploadedContent } from '../content.ts';
 import { RefcountChanges } from '../refcounts.ts';
+import { type AccountId, type ContentId, chunkKey, chunkName, contentKey, decodeChunk, formatId } from '../rows.ts';
 import {
-  type AccountId,
-  type ChunkId,
-  type ContentId,
-  chunkKey,
-  chunkName,
-  contentKey,
-  decodeChunk,
-  formatId,
-} from '../rows.ts';
-import {
+  type ChunkSource,
   coalesce,
   isFragmented,
-  isPiece,
   type MapPage,
-  type MapSegment,
   measure,
-  partOf,
   type SegmentSource,
   sourceKey,
-  sourcesToMove,
   wantsMerge,
 } from './map-page.ts';
 import { decodeMapPage, encodeMapPage } from './map-page-codec.ts';
-import { mapPageKey, olderPageKey } from './map-rows.ts';
-import { removePieces, withBytes } from './pieces.ts';
-import { type Filler, gapsInSectors, joinSectors } from './sectors.ts';
+import { mapPageKey, olderPagesAt } from './map-rows.ts';
+import { type MergePlan, relocateAll, VersionSurvey } from './merge-plan.ts';
+import { removePieces } from './pieces.ts';
+import { type FoundSource, findSources } from './read-plan.ts';
+import { joinSectors } from './sectors.ts';
 
 export interface MergeContext {
   readonly partition: Pick<Partition, 'read' | 'transact'>;
@@ -46,95 +44,213 @@ export interface MergeContext {
 export interface MergeTarget {
   readonly content: ContentId;
   readonly offset: number;
-  /** Of an older page. */
-  readonly died?: number | undefined;
 }
 
-/** Bytes of a source that are visible, and where the merged chunk has them. A piece has its bytes. */
-interface Move {
-  readonly source: SegmentSource;
-  readonly at: number;
-  readonly length: number;
-  readonly to: number;
-}
+type FoundSources = ReadonlyMap<SegmentSource, FoundSource>;
 
-interface MergePlan {
-  readonly made: bigint;
-  /** By source, in the order of their bytes. */
-  readonly moves: ReadonlyMap<string, readonly Move[]>;
-  /** In a page with too many segments. */
-  readonly fillers: readonly Filler[];
-  readonly length: number;
-  readonly locations: ReadonlyMap<string, ReturnType<typeof decodeChunk>['place']>;
-}
+/** Older pages that are read at a time, or changed by one commit: each has up to 512 KiB of short writes. */
+const SLICE = { limit: 12, bytesMax: 1 << 20 };
+/** Of all versions that are looked at: the newest are. */
+const VERSIONS_MAX = 256;
+const SEGMENTS_MAX = 16_384;
 
-/** The caller has begun a read, so that no bytes are removed before the plan is carried out. */
-export async function mergePage(context: MergeContext, account: AccountId, target: MergeTarget): Promise<void> {
-  const key = pageKey(account, target);
-  const plan = await context.partition.read((at) => planMerge(at, account, target, key));
-  if (!plan) return;
-  const uploaded = await context.upload(account, movedBytes(context, account, plan), plan.length);
+/**
+ * The caller has begun a read, so that no bytes are removed before the plan is carried out.
+ * @returns false: there is more to be moved
+ */
+export async function mergePage(context: MergeContext, account: AccountId, target: MergeTarget): Promise<boolean> {
+  const found = await context.partition.read((at) => planMerge(at, account, target));
+  if (!found) return true;
+  const { plan, sources } = found;
+  if (plan.moves.size === 0) {
+    await swap(context, account, target, plan, undefined);
+    return plan.isComplete;
+  }
+  const uploaded = await context.upload(account, movedBytes(context, account, plan, sources), plan.length);
   try {
-    await context.partition.transact(encodeKey([account, 'map', formatId(target.content)]), (tx) =>
-      swap(context, tx, account, target, key, plan, uploaded),
-    );
+    await swap(context, account, target, plan, uploaded);
   } catch (error) {
     // A row may name the bytes.
-    if (!(error instanceof OutcomeUnknown)) uploaded.release();
+    if (error instanceof OutcomeUnknown) throw error;
+    uploaded.release();
+    // Nothing named the merged chunk any more before the last pages could.
+    if (error instanceof DanglingReference) return false;
     throw error;
   }
   uploaded.release();
+  return plan.isComplete;
 }
 
-const pageKey = (account: AccountId, { content, offset, died }: MergeTarget): Key =>
-  died === undefined ? mapPageKey(account, content, offset) : olderPageKey(account, content, offset, died);
-
+/** Undefined: the content is gone, or has no page there. */
 async function planMerge(
   at: Snapshot,
   account: AccountId,
+  target: MergeTarget,
+): Promise<{ plan: MergePlan; sources: FoundSources } | undefined> {
+  const survey = await surveyVersions(at, account, target);
+  if (!survey) return undefined;
+  const { content: id, offset } = target;
+  const plan = survey.plan();
+  const segments = [...plan.moves.values()].map(([first]) => first!);
+  return { plan, sources: await findSources(at, account, { id }, [{ offset, segments }]) };
+}
+
+/** Undefined: the content is gone, or has no page there. */
+export async function surveyVersions(
+  at: Pick<Snapshot, 'getMany' | 'scan'>,
+  account: AccountId,
   { content: id, offset }: MergeTarget,
-  key: Key,
-): Promise<MergePlan | undefined> {
-  const page = await findPage(at, account, id, key);
-  if (!page) return undefined;
-  const segments = await withBytes(at, { account, id, offset }, page.segments);
-  const wanted = sourcesToMove(segments);
-  const gaps: { from: number; to: number; segment?: undefined }[] = isFragmented(segments)
-    ? gapsInSectors(segments)
-    : [];
-  const moves = new Map<string, Move[]>();
-  const fillers: Filler[] = [];
-  const chunks = new Map<string, ChunkId>();
-  let length = 0;
-  const parts: { from: number; to: number; segment?: MapSegment }[] = segments.map((segment) => ({
-    ...segment,
-    segment,
-  }));
-  // In order, so that neighbours of one sector become one segment.
-  for (const { from, to, segment } of [...parts, ...gaps].sort((one, other) => one.from - other.from)) {
-    if (!segment) fillers.push({ from, to, at: length });
-    else {
-      const { source, at: begin } = segment;
-      if (!source || !wanted.has(source)) continue;
-      const name = sourceKey(source);
-      const move = { source, at: begin, length: to - from, to: length };
-      const known = moves.get(name);
-      if (known) known.push(move);
-      else moves.set(name, [move]);
-      if (!isPiece(source)) chunks.set(name, source.chunk);
+): Promise<VersionSurvey | undefined> {
+  const [content, row] = await at.getMany([contentKey(account, id), mapPageKey(account, id, offset)]);
+  if (!content) return undefined;
+  const survey = new VersionSurvey();
+  if (row) survey.add(decodeMapPage(row), true);
+  const range = olderPagesAt(account, id, offset);
+  for (let { to } = range, versions = 0; ; ) {
+    const rows = await at.scan({ from: range.from, to }, { ...SLICE, reverse: true });
+    for (const older of rows) survey.add(decodeMapPage(older), false);
+    if (!stoppedEarly(rows, SLICE)) break;
+    to = rows.at(-1)!.key;
+    versions += rows.length;
+    if (versions >= VERSIONS_MAX || survey.segments >= SEGMENTS_MAX) {
+      await excludeUsedElsewhere(at, account, survey);
+      break;
     }
-    length += to - from;
+    await nextSlice();
   }
-  if (moves.size === 0) return undefined;
-  for (const each of moves.values()) each.sort((one, other) => one.at - other.at);
-  const rows = await at.getMany([...chunks.values()].map((chunk) => chunkKey(account, chunk)));
-  const locations = new Map(
-    [...chunks.keys()].map((name, i) => {
-      if (!rows[i]) throw new Error(`chunk ${name} of content ${formatId(id)} has no row`);
-      return [name, decodeChunk(rows[i]).place];
-    }),
-  );
-  return { made: page.made, moves, fillers, length, locations };
+  return row || survey.segments > 0 ? survey : undefined;
+}
+
+/** Of chunks that versions name which were not looked at, nothing is known: moved bytes might be there twice. */
+async function excludeUsedElsewhere(
+  at: Pick<Snapshot, 'getMany'>,
+  account: AccountId,
+  survey: VersionSurvey,
+): Promise<void> {
+  const sparse = survey.sparseChunks();
+  const rows = await at.getMany(sparse.map(({ source }) => chunkKey(account, source.chunk)));
+  for (const [i, use] of sparse.entries()) if (rows[i] && decodeChunk(rows[i]).refs > use.versions) survey.exclude(use);
+}
+
+async function* movedBytes(
+  { extents }: MergeContext,
+  account: AccountId,
+  { moves, fillers }: MergePlan,
+  sources: FoundSources,
+): AsyncGenerator<Uint8Array> {
+  const zeros = fillers.map(({ from, to, at }) => ({ source: undefined, at: 0, length: to - from, to: at }));
+  const inOrder = [...[...moves.values()].flat(), ...zeros].sort((one, other) => one.to - other.to);
+  for (const { source, at, length } of inOrder) {
+    const found = source && (sources.get(source) ?? (source as { bytes: Buffer }));
+    if (!found) yield Buffer.alloc(length);
+    else if ('bytes' in found) yield found.bytes.subarray(at, at + length);
+    else yield await extents.read(chunkName(account, (source as ChunkSource).chunk), found.place, at, at + length);
+  }
+}
+
+/** The map page first: a copy that is made of it afterwards names the merged chunk. */
+async function swap(
+  { partition, commitUpload }: MergeContext,
+  account: AccountId,
+  target: MergeTarget,
+  plan: MergePlan,
+  uploaded: UploadedContent | undefined,
+): Promise<void> {
+  const { content: id, offset } = target;
+  const queueKey = encodeKey([account, 'map', formatId(id)]);
+  const range = olderPagesAt(account, id, offset);
+  let isCommitted = false;
+  for (let from: Key | undefined = range.from, isFirst = true; from !== undefined; isFirst = false) {
+    const start: Key = from;
+    const { value } = await partition.transact(queueKey, async (tx) => {
+      const swapping = new Swap(tx, account, target, plan, uploaded);
+      if (isFirst) await swapping.swapMapPage();
+      const rows =
+        uploaded && !plan.isOfMapPageOnly ? await tx.scanUnchecked({ from: start, to: range.to }, SLICE) : [];
+      for (const row of rows) swapping.swapOlderPage(row);
+      const hasUpload = await swapping.finish(isCommitted ? undefined : commitUpload);
+      return { hasUpload, next: stoppedEarly(rows, SLICE) ? keyAfter(rows.at(-1)!.key) : undefined };
+    });
+    isCommitted ||= value.hasUpload;
+    from = value.next;
+  }
+}
+
+/** One commit of a swap. */
+class Swap {
+  private readonly tx: Transaction;
+  private readonly account: AccountId;
+  private readonly target: MergeTarget;
+  private readonly plan: MergePlan;
+  private readonly uploaded: UploadedContent | undefined;
+  private readonly merged: { chunk: ContentId; length: number } | undefined;
+  private readonly refs = new RefcountChanges();
+  private isNamed = false;
+
+  constructor(
+    tx: Transaction,
+    account: AccountId,
+    target: MergeTarget,
+    plan: MergePlan,
+    uploaded: UploadedContent | undefined,
+  ) {
+    this.tx = tx;
+    this.account = account;
+    this.target = target;
+    this.plan = plan;
+    this.uploaded = uploaded;
+    this.merged = uploaded && { chunk: uploaded.chunkRefs[0]!.chunk, length: plan.length };
+  }
+
+  async swapMapPage(): Promise<void> {
+    const { tx, account, plan } = this;
+    const { content: id, offset } = this.target;
+    const key = mapPageKey(account, id, offset);
+    const page = await findPage(tx, account, id, key);
+    if (!page || page.made !== plan.made) return;
+    const { moved, after } = this.relocate(page);
+    const left = new Set(after.chunks.map(sourceKey));
+    const kept = plan.chunksLeft.every((name) => left.has(name)) ? plan.kept : 0;
+    if (!moved && kept === page.kept) return;
+    if (moved) removePieces(tx, { account, id, offset }, measure(page.segments).pieces, after.pieces);
+    tx.put(key, encodeMapPage({ ...page, kept, segments: moved ?? page.segments }, after));
+  }
+
+  swapOlderPage(row: Row): void {
+    const page = decodeMapPage(row);
+    const { moved, after } = this.relocate(page);
+    if (!moved) return;
+    this.tx.addReadCheck(row);
+    this.tx.put(row.key, encodeMapPage({ ...page, segments: moved }, after));
+  }
+
+  /** Without `moved` the page has no byte that was moved. */
+  private relocate(page: MapPage) {
+    const { plan, merged, refs } = this;
+    const before = measure(page.segments);
+    if (!merged) return { after: before };
+    const relocated = relocateAll(page, plan.moves, merged);
+    const moved = isFragmented(relocated) ? joinSectors(relocated, merged, plan.fillers) : coalesce(relocated);
+    const after = measure(moved);
+    if (!after.chunks.includes(merged)) return { after: before };
+    this.isNamed = true;
+    for (const { chunk } of before.chunks) refs.add(chunk, -1);
+    for (const { chunk } of after.chunks) refs.add(chunk, 1);
+    return { moved, after };
+  }
+
+  /** @param commitUpload undefined: an earlier commit has added the merged chunk. @returns whether there is one */
+  async finish(commitUpload: MergeContext['commitUpload'] | undefined): Promise<boolean> {
+    const { tx, account, merged, refs } = this;
+    if (!this.isNamed) return false;
+    if (commitUpload) {
+      await commitUpload(tx, account, this.uploaded!);
+      // The reference of the upload.
+      refs.add(merged!.chunk, -1);
+    }
+    await refs.apply(tx, account);
+    return true;
+  }
 }
 
 /** Undefined: the page, or the whole content, is gone. */
@@ -143,83 +259,28 @@ async function findPage(at: Snapshot, account: AccountId, id: ContentId, key: Ke
   return row && content && decodeMapPage(row);
 }
 
-async function* movedBytes(
-  { extents }: MergeContext,
-  account: AccountId,
-  { moves, fillers, locations }: MergePlan,
-): AsyncGenerator<Uint8Array> {
-  const zeros = fillers.map(({ from, to, at }) => ({ source: undefined, at: 0, length: to - from, to: at }));
-  const inOrder = [...[...moves.values()].flat(), ...zeros].sort((one, other) => one.to - other.to);
-  for (const { source, at, length } of inOrder) {
-    if (!source) yield Buffer.alloc(length);
-    else if (isPiece(source)) yield source.bytes!.subarray(at, at + length);
-    else yield await extents.read(chunkName(account, source.chunk), locations.get(sourceKey(source))!, at, at + length);
-  }
-}
-
-async function swap(
-  context: MergeContext,
+/** Older pages show less than they did. */
+export async function updateKept(
   tx: Transaction,
   account: AccountId,
-  { content: id, offset, died }: MergeTarget,
-  key: Key,
-  { made, moves, fillers, length }: MergePlan,
-  uploaded: UploadedContent,
+  { content: id, offset }: MergeTarget,
+  kept: number,
 ): Promise<void> {
+  const key = mapPageKey(account, id, offset);
   const page = await findPage(tx, account, id, key);
-  if (!page || page.made !== made) return;
-  const merged = { chunk: uploaded.chunkRefs[0]!.chunk, length };
-  const moved = page.segments.flatMap((segment) => relocate(segment, moves, merged));
-  const segments = isFragmented(moved) ? joinSectors(moved, merged, fillers) : coalesce(moved);
-  const [before, after] = [measure(page.segments), measure(segments)];
-  if (!after.chunks.includes(merged)) return;
-  await context.commitUpload(tx, account, uploaded);
-  const refs = new RefcountChanges();
-  for (const { chunk } of before.chunks) refs.add(chunk, -1);
-  // The upload has counted the new chunk.
-  for (const each of after.chunks) if (each !== merged) refs.add(each.chunk, 1);
-  await refs.apply(tx, account);
-  if (died === undefined) removePieces(tx, { account, id, offset }, before.pieces, after.pieces);
-  tx.put(key, encodeMapPage({ ...page, segments }, after));
-}
-
-/** The segment with the bytes that were moved in the merged chunk. Since the plan it may have become shorter, or its piece longer. */
-function relocate(segment: MapSegment, moves: MergePlan['moves'], merged: SegmentSource): MapSegment[] {
-  const planned = segment.source && moves.get(sourceKey(segment.source));
-  if (!planned) return [segment];
-  const parts: MapSegment[] = [];
-  const start = segment.from - segment.at;
-  let next = segment.from;
-  for (let i = firstMoveAfter(planned, segment.at); i < planned.length && next < segment.to; i++) {
-    const { at, length, to } = planned[i]!;
-    const [begin, end] = [Math.max(next, start + at), Math.min(segment.to, start + at + length)];
-    if (begin >= end) break;
-    if (begin > next) parts.push(partOf(segment, next, begin));
-    parts.push({ ...segment, from: begin, to: end, source: merged, at: to + begin - start - at });
-    next = end;
-  }
-  if (next < segment.to) parts.push(partOf(segment, next, segment.to));
-  return parts;
-}
-
-/** The index of the first move that ends after this byte of its source. */
-function firstMoveAfter(moves: readonly Move[], place: number): number {
-  let [low, high] = [0, moves.length];
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    const { at, length } = moves[middle]!;
-    if (at + length <= place) low = middle + 1;
-    else high = middle;
-  }
-  return low;
+  if (page && page.kept > kept) tx.put(key, encodeMapPage({ ...page, kept }));
 }
 
 /** Of a merge's entry in the deletion queue: whether it is done. The page notes that it has no entry any more. */
-export async function finishMerge(tx: Transaction, account: AccountId, target: MergeTarget): Promise<boolean> {
-  const key = pageKey(account, target);
-  const page = await findPage(tx, account, target.content, key);
+export async function finishMerge(
+  tx: Transaction,
+  account: AccountId,
+  { content: id, offset }: MergeTarget,
+): Promise<boolean> {
+  const key = mapPageKey(account, id, offset);
+  const page = await findPage(tx, account, id, key);
   if (!page) return true;
-  if (wantsMerge(measure(page.segments))) return false;
+  if (wantsMerge(measure(page.segments), page.kept)) return false;
   if (page.isQueued) tx.put(key, encodeMapPage({ ...page, isQueued: false }));
   return true;
 }

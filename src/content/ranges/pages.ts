@@ -10,10 +10,10 @@ import {
   applyVoid,
   type ChunkSource,
   emptyPage,
+  hasOverwritten,
   isFull,
   type MapPage,
   measure,
-  type PageUse,
   unseenVoids,
   wantsMerge,
   withoutZeros,
@@ -76,22 +76,24 @@ export class PageChanges {
     const use = measure(segments);
     if (isFull(use)) throw new MapPageFull(id, offset);
     removePieces(tx, place, found.use.pieces, use.pieces);
-    this.countChanges(found.use.chunks, use.chunks);
+    const kept = this.countChanges(found.use.chunks, use.chunks) ? page.kept : 0;
     if (isGone) {
       tx.remove(key);
       return;
     }
-    const isQueued = page.isQueued || this.queueMerge(offset, use);
+    const isQueued = page.isQueued || this.queueMerge(offset, wantsMerge(use, kept));
     const { made } = page;
-    tx.put(key, encodeMapPage({ made, born: gen, seen: lastVoid, isQueued, nextPiece, segments }, use));
+    tx.put(key, encodeMapPage({ made, born: gen, seen: lastVoid, isQueued, nextPiece, kept, segments }, use));
   }
 
-  /** A chunk that stays has the same object. */
-  private countChanges(before: readonly ChunkSource[], after: readonly ChunkSource[]): void {
-    if (before.length === after.length && before.every((source, i) => source === after[i])) return;
+  /** A chunk that stays has the same object. @returns whether all of them stay */
+  private countChanges(before: readonly ChunkSource[], after: readonly ChunkSource[]): boolean {
+    if (before.length === after.length && before.every((source, i) => source === after[i])) return true;
     const left = new Set(after);
-    for (const source of before) if (!left.delete(source)) this.refs.add(source.chunk, -1);
+    const gone = before.filter((source) => !left.delete(source));
+    for (const { chunk } of gone) this.refs.add(chunk, -1);
     for (const { chunk } of left) this.refs.add(chunk, 1);
+    return gone.length === 0;
   }
 
   private place(offset: number): PagePlace {
@@ -124,15 +126,15 @@ export class PageChanges {
     if (page.segments.length === 0) return;
     const segments = await withBytes(this.tx, this.place(offset), page.segments);
     const use = measure(segments);
-    this.queueMerge(offset, use, died);
+    this.queueMerge(offset, wantsMerge(use, page.kept) || hasOverwritten(page));
     for (const { chunk } of use.chunks) this.refs.add(chunk, 1);
     const key = olderPageKey(this.account, this.map.id, offset, died);
-    this.tx.put(key, encodeMapPage({ ...page, segments, isQueued: false }, use));
+    this.tx.put(key, encodeMapPage({ ...page, segments, isQueued: false, kept: 0 }, use));
   }
 
-  private queueMerge(offset: number, use: PageUse, died?: number): boolean {
-    if (!wantsMerge(use)) return false;
-    queueRanges(this.tx, this.account, { kind: 'merge', content: formatId(this.map.id), offset, died });
+  private queueMerge(offset: number, isWanted: boolean): boolean {
+    if (!isWanted) return false;
+    queueRanges(this.tx, this.account, { kind: 'merge', content: formatId(this.map.id), offset });
     this.hasQueued = true;
     return true;
   }

@@ -127,7 +127,8 @@ export interface RangeMaps {
   /** The sweeper removes the copy. */
   abandonFork(copy: ContentId, pendingKey: Key): Promise<void>;
 
-  merge(account: AccountId, target: MergeTarget): Promise<void>;
+  /** Merges a map page and its older pages. @returns false: there is more to be moved */
+  merge(account: AccountId, target: MergeTarget): Promise<boolean>;
   /** One slice of an entry of the deletion queue; true once only the entry is left. */
   sweepEntry(tx: Transaction, account: AccountId, key: Key, deletion: RangesDeletion): Promise<boolean>;
   /** One slice of a content in the deletion queue. */
@@ -146,21 +147,21 @@ const ATTEMPTS_MAX = 20;
 
 export function createRangeMaps(options: RangeMapsOptions): RangeMaps {
   const { partition, checkEpoch } = options;
-  const merging = new Map<string, Promise<void>>();
+  const merging = new Map<string, Promise<boolean>>();
   /** Reads whose generation could not be released yet. */
   const unreleased = new Set<{ readonly account: AccountId; readonly held: HeldRead }>();
 
-  async function merge(account: AccountId, target: MergeTarget): Promise<void> {
+  async function merge(account: AccountId, target: MergeTarget): Promise<boolean> {
     const read = options.beginRead();
     try {
-      await mergePage(options, account, target);
+      return await mergePage(options, account, target);
     } finally {
       read.end();
     }
   }
 
   /** Writers that find the same page full wait for one merge. */
-  function mergeOnce(account: AccountId, { content, offset }: MapPageFull): Promise<void> {
+  function mergeOnce(account: AccountId, { content, offset }: MapPageFull): Promise<boolean> {
     const name = `${account} ${content.epoch} ${content.number} ${offset}`;
     const running = merging.get(name) ?? merge(account, { content, offset }).finally(() => merging.delete(name));
     merging.set(name, running);
@@ -243,8 +244,8 @@ export function createRangeMaps(options: RangeMapsOptions): RangeMaps {
     async sweepEntry(tx, account, key, deletion) {
       if (deletion.kind === 'generation') return generations.sweepGeneration(tx, account, key, deletion);
       if (deletion.kind === 'void') return sweepVoid(tx, account, key, deletion);
-      const { content, ...place } = deletion;
-      return finishMerge(tx, account, { content: parseId(content), ...place });
+      const { content, offset } = deletion;
+      return finishMerge(tx, account, { content: parseId(content), offset });
     },
     sweepContent: generations.sweepRanges,
   };

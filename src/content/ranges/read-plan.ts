@@ -58,14 +58,14 @@ export async function planRanges(
 }
 
 /** Where the bytes of a chunk are, or those of a piece. */
-type FoundSource = { readonly place: ReturnType<typeof decodeChunk>['place'] } | { readonly bytes: Buffer };
+export type FoundSource = { readonly place: ReturnType<typeof decodeChunk>['place'] } | { readonly bytes: Buffer };
 
 /** The bytes of an older page's pieces are known already. */
-async function findSources(
+export async function findSources(
   at: Snapshot,
   account: AccountId,
-  { id }: RangeMap,
-  pages: readonly PageSegments[],
+  { id }: Pick<RangeMap, 'id'>,
+  pages: readonly { readonly offset: number; readonly segments: readonly Pick<MapSegment, 'source'>[] }[],
 ): Promise<ReadonlyMap<SegmentSource, FoundSource>> {
   const keys = new Map<SegmentSource, Key>();
   for (const { offset, segments } of pages) {

@@ -54,8 +54,10 @@ export async function sweepSlice(context: SweepContext, account: AccountId, entr
   const deletion = decodeDeletion(entry);
   const { key } = entry;
   // Bytes are written before the transaction that names them.
-  if (deletion.kind === 'merge')
-    await context.content.ranges.merge(account, { ...deletion, content: parseId(deletion.content) });
+  if (deletion.kind === 'merge') {
+    const { content, offset } = deletion;
+    if (!(await context.content.ranges.merge(account, { content: parseId(content), offset }))) return false;
+  }
   const { value } = await context.partition.transact(key, async (tx) => {
     const row = await tx.get(key);
     if (!row) return true;

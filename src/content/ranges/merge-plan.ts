@@ -1,0 +1,272 @@
+/**
+ * What a merge of a map page moves. The older pages of its offset name many of its chunks, too: bytes that are moved for one of these versions are
+ * moved for all, or both places would take space while a snapshot is held. Pure functions, no rows.
+ */
+import { CHUNK_BYTES_MAX } from '../../extents/extents.ts';
+import {
+  CHUNKS_WANTED,
+  type ChunkSource,
+  firstIndex,
+  hasManyPieces,
+  isFragmented,
+  isMostlyVisible,
+  isPiece,
+  type MapPage,
+  type MapSegment,
+  measure,
+  partOf,
+  type SegmentSource,
+  sourceKey,
+} from './map-page.ts';
+import { type Filler, gapsInSectors } from './sectors.ts';
+
+/** Bytes of a source that are visible, and where the merged chunk has them. */
+export interface Move {
+  readonly source: SegmentSource;
+  readonly at: number;
+  readonly length: number;
+  readonly to: number;
+}
+
+export interface MergePlan {
+  /** Of the map page; undefined: there is none. */
+  readonly made: bigint | undefined;
+  /** By the names of the sources, in the order of their bytes. Empty: nothing is worth it. */
+  readonly moves: ReadonlyMap<string, readonly Move[]>;
+  /** In a map page with too many segments. */
+  readonly fillers: readonly Filler[];
+  readonly length: number;
+  /** The older pages keep what they have. */
+  readonly isOfMapPageOnly: boolean;
+  /** Of the map page, and the chunks for which that is true. */
+  readonly kept: number;
+  readonly chunksLeft: readonly string[];
+  /** False: there is more than one merge moves. */
+  readonly isComplete: boolean;
+}
+
+/** Of a page with too many chunks, those with the most bytes are left: so few bytes are moved often. */
+const CHUNKS_LEFT = 8;
+
+/** A part of a source that no version has shown before. */
+interface ShownPart {
+  /** Rises from part to part of all sources. */
+  readonly order: number;
+  /** Where the version has it. */
+  readonly place: number;
+  readonly at: number;
+  readonly length: number;
+}
+
+interface SourceUse {
+  readonly name: string;
+  readonly source: SegmentSource;
+  /** The most that a version says was written of it. */
+  length: number;
+  /** The versions that name it. */
+  versions: number;
+  readonly parts: ShownPart[];
+  /** In order and disjoint. */
+  readonly ranges: { readonly at: number; readonly end: number }[];
+  /** Bytes that any version shows, and those of the map page. */
+  shown: number;
+  shownByMapPage: number;
+  /** A short write in an older page with many. */
+  isCrowded: boolean;
+}
+
+type ChunkUse = SourceUse & { readonly source: ChunkSource };
+
+const isChunk = (use: SourceUse): use is ChunkUse => !isPiece(use.source);
+
+/** A piece has its number in all versions that are copies of one page. */
+const sourceName = (source: SegmentSource, { made }: MapPage): string =>
+  isPiece(source) ? `${made} ${sourceKey(source)}` : sourceKey(source);
+
+/** The versions of one map page: which bytes of which sources they show together. */
+export class VersionSurvey {
+  /** Undefined: there is none, only older pages. */
+  mapPage: MapPage | undefined;
+  segments = 0;
+  private readonly sources = new Map<string, SourceUse>();
+  private readonly excluded = new Set<SourceUse>();
+  private partCount = 0;
+  private mapPartCount = 0;
+
+  /** The map page comes first. */
+  add(page: MapPage, isMapPage: boolean): void {
+    const uses = new Map<SegmentSource, SourceUse>();
+    const isCrowded = !isMapPage && hasManyPieces(measure(page.segments));
+    for (const segment of page.segments) {
+      const { source } = segment;
+      if (!source) continue;
+      const use = uses.get(source) ?? this.find(source, page);
+      if (!uses.has(source)) use.versions++;
+      uses.set(source, use);
+      use.isCrowded ||= isCrowded;
+      this.addSegment(use, segment);
+      if (isMapPage) use.shownByMapPage += segment.to - segment.from;
+    }
+    this.segments += page.segments.length;
+    if (!isMapPage) return;
+    this.mapPage = page;
+    this.mapPartCount = this.partCount;
+  }
+
+  private find(source: SegmentSource, page: MapPage): SourceUse {
+    const name = sourceName(source, page);
+    const known = this.sources.get(name);
+    if (known) {
+      known.length = Math.max(known.length, source.length);
+      return known;
+    }
+    const counts = { versions: 0, shown: 0, shownByMapPage: 0, isCrowded: false };
+    const use = { name, source, length: source.length, parts: [], ranges: [], ...counts };
+    this.sources.set(name, use);
+    return use;
+  }
+
+  private addSegment(use: SourceUse, { from, to, at }: MapSegment): void {
+    for (const gap of addRange(use.ranges, at, at + to - from)) {
+      const length = gap.end - gap.at;
+      use.parts.push({ order: this.partCount++, place: from + gap.at - at, at: gap.at, length });
+      use.shown += length;
+    }
+  }
+
+  /** Chunks of which too little is shown. */
+  sparseChunks(): readonly ChunkUse[] {
+    return this.chunks().filter((use) => !isMostlyVisible(use.shown, use.length) && !this.excluded.has(use));
+  }
+
+  /** The chunk is not sparse: others show its bytes. */
+  exclude(use: ChunkUse): void {
+    this.excluded.add(use);
+  }
+
+  /** Those with the fewest bytes first. */
+  private chunks(): ChunkUse[] {
+    return [...this.sources.values()].filter(isChunk).sort((one, other) => one.shown - other.shown);
+  }
+
+  /** Bytes of the map page's chunks that only older pages show. */
+  kept(): number {
+    return this.chunks().reduce((sum, use) => sum + hiddenInMapPage(use), 0);
+  }
+
+  plan(): MergePlan {
+    const chosen = this.choose();
+    if (chosen) return this.place(chosen.sources, false, chosen.isComplete);
+    const all = [...this.sources.values()].filter(({ shownByMapPage }) => shownByMapPage > 0);
+    return this.place(new Set(all), true, false);
+  }
+
+  /** Undefined: the map page has too many segments, or too many chunks of which others show too much. */
+  private choose(): { sources: Set<SourceUse>; isComplete: boolean } | undefined {
+    if (this.mapPage && isFragmented(this.mapPage.segments)) return undefined;
+    const sources = new Set<SourceUse>();
+    let bytes = 0;
+    const take = (use: SourceUse): boolean => {
+      if (bytes + use.shown > CHUNK_BYTES_MAX) return false;
+      bytes += use.shown;
+      sources.add(use);
+      return true;
+    };
+    let isComplete = true;
+    for (const use of this.sources.values())
+      if (isPiece(use.source) && (use.shownByMapPage > 0 || use.isCrowded)) isComplete = take(use) && isComplete;
+    for (const use of this.sparseChunks()) isComplete = take(use) && isComplete;
+    const left = this.chunks().filter((use) => use.shownByMapPage > 0 && !sources.has(use));
+    // The merged chunk is one more.
+    if (left.length < CHUNKS_WANTED) return { sources, isComplete };
+    for (const use of left.slice(0, -CHUNKS_LEFT)) if (!take(use)) return undefined;
+    return { sources, isComplete };
+  }
+
+  private place(sources: ReadonlySet<SourceUse>, isOfMapPageOnly: boolean, isComplete: boolean): MergePlan {
+    const { mapPage } = this;
+    const parts = [...sources].flatMap((use) => use.parts.map((part) => ({ ...part, use })));
+    const wanted = isOfMapPageOnly ? parts.filter(({ order }) => order < this.mapPartCount) : parts;
+    const gaps = mapPage && isFragmented(mapPage.segments) ? gapsInSectors(mapPage.segments) : [];
+    const moves = new Map<string, Move[]>();
+    const fillers: Filler[] = [];
+    let length = 0;
+    let next = 0;
+    // In the order of the map page, so that neighbours in it, and sectors, become one segment.
+    for (const { use, place, at, length: bytes } of wanted.sort((one, other) => one.order - other.order)) {
+      for (; isOfMapPageOnly && next < gaps.length && gaps[next]!.from < place; next++) fill(gaps[next]!);
+      const move = { source: use.source, at, length: bytes, to: length };
+      const known = moves.get(use.name);
+      if (known) known.push(move);
+      else moves.set(use.name, [move]);
+      length += bytes;
+    }
+    for (; isOfMapPageOnly && next < gaps.length; next++) fill(gaps[next]!);
+    for (const each of moves.values()) each.sort((one, other) => one.at - other.at);
+    const left = this.chunks().filter((use) => use.shownByMapPage > 0 && !sources.has(use));
+    const moved = [...sources].reduce((sum, use) => sum + use.shownByMapPage, 0);
+    const keptInMerged = isOfMapPageOnly || moved === 0 ? 0 : length - moved;
+    return {
+      ...{ made: mapPage?.made, moves, fillers, length, isOfMapPageOnly, isComplete },
+      kept: left.reduce((sum, use) => sum + hiddenInMapPage(use), keptInMerged),
+      chunksLeft: left.map(({ name }) => name),
+    };
+
+    function fill({ from, to }: { readonly from: number; readonly to: number }): void {
+      fillers.push({ from, to, at: length });
+      length += to - from;
+    }
+  }
+}
+
+const hiddenInMapPage = ({ shown, shownByMapPage }: SourceUse): number =>
+  shownByMapPage > 0 ? shown - shownByMapPage : 0;
+
+/** Adds a range to ranges that are in order and disjoint. @returns the parts of it that were in none of them */
+function addRange(
+  ranges: { readonly at: number; readonly end: number }[],
+  at: number,
+  end: number,
+): { at: number; end: number }[] {
+  const first = firstIndex(ranges, (known) => known.end >= at);
+  const gaps: { at: number; end: number }[] = [];
+  let [last, next, from] = [first, at, at];
+  for (; last < ranges.length && ranges[last]!.at <= end; last++) {
+    const known = ranges[last]!;
+    if (known.at > next) gaps.push({ at: next, end: known.at });
+    next = Math.max(next, known.end);
+    from = Math.min(from, known.at);
+  }
+  if (next < end) gaps.push({ at: next, end });
+  if (gaps.length > 0) ranges.splice(first, last - first, { at: from, end: Math.max(next, end) });
+  return gaps;
+}
+
+/** The segments of a version with the bytes that were moved in the merged chunk. Since the plan one may have become shorter, or its piece longer. */
+export function relocateAll(page: MapPage, moves: MergePlan['moves'], merged: SegmentSource): MapSegment[] {
+  const planned = new Map<SegmentSource, readonly Move[] | undefined>();
+  return page.segments.flatMap((segment) => {
+    const { source } = segment;
+    if (!source) return [segment];
+    if (!planned.has(source)) planned.set(source, moves.get(sourceName(source, page)));
+    const found = planned.get(source);
+    return found ? relocate(segment, found, merged) : [segment];
+  });
+}
+
+function relocate(segment: MapSegment, planned: readonly Move[], merged: SegmentSource): MapSegment[] {
+  const parts: MapSegment[] = [];
+  const start = segment.from - segment.at;
+  let next = segment.from;
+  const first = firstIndex(planned, ({ at, length }) => at + length > segment.at);
+  for (let i = first; i < planned.length && next < segment.to; i++) {
+    const { at, length, to } = planned[i]!;
+    const [begin, end] = [Math.max(next, start + at), Math.min(segment.to, start + at + length)];
+    if (begin >= end) break;
+    if (begin > next) parts.push(partOf(segment, next, begin));
+    parts.push({ ...segment, from: begin, to: end, source: merged, at: to + begin - start - at });
+    next = end;
+  }
+  if (next < segment.to) parts.push(partOf(segment, next, segment.to));
+  return parts;
+}
