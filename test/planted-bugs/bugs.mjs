@@ -552,7 +552,7 @@ export const plantedBugs = [
   },
   {
     name: 'a merge loses the generations of the writes',
-    file: 'src/content/ranges/merge.ts',
+    file: 'src/content/ranges/merge-plan.ts',
     find: 'parts.push({ ...segment, from: begin, to: end, source: merged,',
     replace: 'parts.push({ ...segment, born: 2, from: begin, to: end, source: merged,',
     tests: ['test/services/range-maps.test.ts', '-t', 'keeps the generation of every write'],
@@ -567,7 +567,7 @@ export const plantedBugs = [
   {
     name: 'a page that a snapshot needs is freed',
     file: 'src/content/ranges/generations.ts',
-    find: '  if (await isHeld(tx, account, map, born, died)) return;',
+    find: '  if (await isHeld(tx, account, map, born, died)) return false;',
     replace: '',
     tests: ['test/services/range-maps.test.ts', '-t', 'keeps the pages of the other snapshots'],
   },
@@ -594,10 +594,31 @@ export const plantedBugs = [
   },
   {
     name: 'a merge takes what a piece got after its plan for moved',
-    file: 'src/content/ranges/merge.ts',
+    file: 'src/content/ranges/merge-plan.ts',
     find: '  if (next < segment.to) parts.push(partOf(segment, next, segment.to));',
     replace: '  if (next < segment.to) parts[parts.length - 1] = { ...parts.at(-1)!, to: segment.to };',
     tests: ['test/services/range-maps.test.ts', '-t', 'and a merge beside them'],
+  },
+  {
+    name: 'a merge leaves the older pages with the chunks that it has moved',
+    file: 'src/content/ranges/merge.ts',
+    find: 'uploaded && !plan.isOfMapPageOnly ?',
+    replace: '!uploaded ?',
+    tests: ['test/services/range-maps.test.ts', '-t', 'than one commit changes'],
+  },
+  {
+    name: 'what is left of chunks after a release is not looked at',
+    file: 'src/content/ranges/generations.ts',
+    find: 'for (const at of changed) await surveyAgain(tx, account, { content: id, offset: at });',
+    replace: '',
+    tests: ['test/services/range-maps.test.ts', '-t', 'are written once for all versions of a page'],
+  },
+  {
+    name: 'a merge moves bytes that versions show which it does not look at',
+    file: 'src/content/ranges/merge.ts',
+    find: 'survey.countAsShown(use)',
+    replace: 'void use',
+    tests: ['test/services/range-maps.test.ts', '-t', 'than a merge looks at'],
   },
   {
     name: 'a snapshot is taken without the tail of its content',

@@ -1,9 +1,10 @@
 /**
  * Garbage collection policy: which extents to remove, seal and compact, by their share of live bytes. The folder shall stay below
  * 1.3 times the live bytes plus 256 MiB:
- * - Sealed extents are compacted, the one with the lowest share first, until all of them take at most 1.2 times their live bytes
- *   plus 48 MiB. While they take more, at least a sixth of the lowest one is dead, so at most five bytes are copied for each byte
- *   that is reclaimed.
+ * - Sealed extents are compacted, the one with the lowest share first, until all of them take at most 1.13 times their live
+ *   bytes plus 48 MiB. While they take more, at least a ninth of the lowest one is dead, so at most eight bytes are copied for each
+ *   byte that is reclaimed. A live chunk of a content that changes in place may have an eighth that is visible nowhere
+ *   (isMostlyVisible): 1.13 times 8/7 is less than 1.3.
  * - A compaction of an open extent reclaims nothing. An open extent that is mostly dead is sealed once no upload pins it, so each
  *   of the few open extents hides at most 32 MiB.
  * - The bytes of a running upload look dead and are not: its extents are left out until the upload is released.
@@ -34,7 +35,7 @@ export interface CollectionBounds {
   readonly sealBytesMin: number;
 }
 
-const RATIO_MAX = 1.2;
+const RATIO_MAX = 1.13;
 const BOUNDS: CollectionBounds = { slackBytes: 48 << 20, sealBytesMin: 8 << 20 };
 /** Where uploads are refused for lack of space, one reclaimed byte is worth twenty copied ones. */
 const RATIO_MAX_LOW_SPACE = 1.05;

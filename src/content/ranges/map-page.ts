@@ -267,8 +267,8 @@ export const hasManyPieces = ({ pieces, pieceBytes }: PageUse): boolean =>
 
 export const isFragmented = (segments: readonly MapSegment[]): boolean => segments.length > SEGMENTS_WANTED;
 
-/** So that the chunks take at most a third more than what can be seen of them. */
-export const isMostlyVisible = (visible: number, length: number): boolean => 4 * visible >= 3 * length;
+/** So that the chunks take at most a seventh more than what can be seen of them: the garbage collector counts them as live as a whole. */
+export const isMostlyVisible = (visible: number, length: number): boolean => 8 * visible >= 7 * length;
 
 /**
  * Of a page that is copied for older generations: whether too much of what the last of them wrote was overwritten in the same generation. No

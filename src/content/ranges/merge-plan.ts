@@ -89,7 +89,6 @@ export class VersionSurvey {
   mapPage: MapPage | undefined;
   segments = 0;
   private readonly sources = new Map<string, SourceUse>();
-  private readonly excluded = new Set<SourceUse>();
   private partCount = 0;
   private mapPartCount = 0;
 
@@ -136,12 +135,12 @@ export class VersionSurvey {
 
   /** Chunks of which too little is shown. */
   sparseChunks(): readonly ChunkUse[] {
-    return this.chunks().filter((use) => !isMostlyVisible(use.shown, use.length) && !this.excluded.has(use));
+    return this.chunks().filter((use) => !isMostlyVisible(use.shown, use.length));
   }
 
-  /** The chunk is not sparse: others show its bytes. */
-  exclude(use: ChunkUse): void {
-    this.excluded.add(use);
+  /** Versions that were not added name the chunk, too: they may show all of it. */
+  countAsShown(use: ChunkUse): void {
+    use.shown = use.length;
   }
 
   /** Those with the fewest bytes first. */

@@ -113,7 +113,7 @@ export async function surveyVersions(
     to = rows.at(-1)!.key;
     versions += rows.length;
     if (versions >= VERSIONS_MAX || survey.segments >= SEGMENTS_MAX) {
-      await excludeUsedElsewhere(at, account, survey);
+      await countUsedElsewhere(at, account, survey);
       break;
     }
     await nextSlice();
@@ -122,14 +122,15 @@ export async function surveyVersions(
 }
 
 /** Of chunks that versions name which were not looked at, nothing is known: moved bytes might be there twice. */
-async function excludeUsedElsewhere(
+async function countUsedElsewhere(
   at: Pick<Snapshot, 'getMany'>,
   account: AccountId,
   survey: VersionSurvey,
 ): Promise<void> {
   const sparse = survey.sparseChunks();
   const rows = await at.getMany(sparse.map(({ source }) => chunkKey(account, source.chunk)));
-  for (const [i, use] of sparse.entries()) if (rows[i] && decodeChunk(rows[i]).refs > use.versions) survey.exclude(use);
+  for (const [i, use] of sparse.entries())
+    if (rows[i] && decodeChunk(rows[i]).refs > use.versions) survey.countAsShown(use);
 }
 
 async function* movedBytes(
