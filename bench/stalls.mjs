@@ -5,6 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { attacks } from '../test/growth/attacks.mjs';
 import { bytesOf, send } from '../test/support/raw-requests.mjs';
 import { GROUPS, nameOf } from './blob-loops.mjs';
+import { cutUpPage } from './cut-up-page.mjs';
 import { account, connect as connectKept } from './http-client.mjs';
 import { createAppendBlob, createPageBlob } from './in-place-loops.mjs';
 import { table } from './report.mjs';
@@ -78,6 +79,13 @@ export async function runStalls(bench, file) {
     bench.say(`${name} ...`);
     await sendTo({ method: 'PUT', path: '/busy', query: ['restype=container'], allowed: true });
     rows.push([name, await beside(() => bench.order(server, { ...spec, milliseconds: BUSY_MILLISECONDS }))]);
+  }
+  const cutUp = 'writes of 2,048 parts of one MiB, and snapshots';
+  if (bench.wanted(cutUp)) {
+    bench.say(`${cutUp} ...`);
+    const { write, deleteSnapshots } = await cutUpPage(server.ports.blob[0]);
+    rows.push([cutUp, await beside(write)]);
+    rows.push(['the deletion of the snapshots', await beside(deleteSnapshots)]);
   }
   const uploads = `${UPLOADS} uploads begun at once`;
   if (bench.wanted(uploads)) {

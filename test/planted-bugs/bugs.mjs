@@ -553,8 +553,8 @@ export const plantedBugs = [
   {
     name: 'a merge loses the generations of the writes',
     file: 'src/content/ranges/merge-plan.ts',
-    find: 'parts.push({ ...segment, from: begin, to: end, source: merged,',
-    replace: 'parts.push({ ...segment, born: 2, from: begin, to: end, source: merged,',
+    find: 'parts.push({ from: begin, to: end, born: segment.born, source: merged,',
+    replace: 'parts.push({ from: begin, to: end, born: 2, source: merged,',
     tests: ['test/services/range-maps.test.ts', '-t', 'keeps the generation of every write'],
   },
   {
@@ -567,7 +567,7 @@ export const plantedBugs = [
   {
     name: 'a page that a snapshot needs is freed',
     file: 'src/content/ranges/generations.ts',
-    find: '  if (await isHeld(tx, account, map, born, died)) return false;',
+    find: '  if (await isHeld(tx, account, map, decodeBorn(row), died)) return false;',
     replace: '',
     tests: ['test/services/range-maps.test.ts', '-t', 'keeps the pages of the other snapshots'],
   },

@@ -5,8 +5,7 @@ import { encodeValue } from '../../partition/values.ts';
 import { RefcountChanges } from '../refcounts.ts';
 import { type AccountId, type ContentId, formatId, type Id, parseId } from '../rows.ts';
 import { type GroupPlace, isHeld } from './groups.ts';
-import { chunksIn, measure } from './map-page.ts';
-import { decodeMapPage } from './map-page-codec.ts';
+import { decodeBorn, decodeMapPage, turnForPage } from './map-page-codec.ts';
 import {
   encodeRangesDeletion,
   findRanges,
@@ -134,13 +133,13 @@ async function removeUnneeded(
   isOlder: boolean,
   refs: RefcountChanges,
 ): Promise<boolean> {
-  const { born, segments } = decodeMapPage(row);
   const [offset = 0, until] = numbersAfterId(row.key);
   const died = isOlder ? until : map.endedIn;
   tx.addReadCheck(row);
-  if (await isHeld(tx, account, map, born, died)) return false;
+  if (await isHeld(tx, account, map, decodeBorn(row), died)) return false;
   tx.remove(row.key);
-  const { chunks, pieces } = measure(segments);
+  await turnForPage(row);
+  const { chunks, pieces } = decodeMapPage(row).use;
   if (!isOlder) removePieces(tx, { account, id: map.id, offset }, pieces, []);
   for (const { chunk } of chunks) refs.add(chunk, -1);
   return true;
@@ -186,7 +185,8 @@ export async function sweepRanges(tx: Transaction, account: AccountId, id: Conte
     for (const row of rows) {
       tx.addReadCheck(row);
       tx.remove(row.key);
-      for (const chunk of chunksIn(decodeMapPage(row).segments)) refs.add(chunk, -1);
+      await turnForPage(row);
+      for (const { chunk } of decodeMapPage(row).use.chunks) refs.add(chunk, -1);
     }
     await refs.apply(tx, account);
     return false;

@@ -2,6 +2,7 @@
  * The stored form of a map page: numbers of variable length, and in an older page the bytes of its short writes. A page is written with every
  * write, so that its size is a part of what a write costs in the log.
  */
+import { firstSlice, isSmall } from '../../base/time-slices.ts';
 import type { Row } from '../../partition/partition.ts';
 import { decodeBytes, encodeBytes } from '../../partition/values.ts';
 import {
@@ -103,6 +104,17 @@ export function decodeMapPage(row: Pick<Row, 'value'>): StoredPage {
   for (const { value, page } of recent) if (value === row.value) return page;
   return readMapPage(row);
 }
+
+/** The first generation that sees the page. */
+export function decodeBorn(row: Pick<Row, 'value'>): number {
+  const input = new NumberReader(decodeBytes(row));
+  input.bigint();
+  return input.number();
+}
+
+/** Awaited before a page is decoded or changed for maintenance. One with many segments, or short writes, has a tick of the event loop of its own. */
+export const turnForPage = ({ value }: Pick<Row, 'value'>): Promise<void> | undefined =>
+  isSmall(value.length) ? undefined : firstSlice();
 
 function readMapPage(row: Pick<Row, 'value'>): StoredPage {
   const value = decodeBytes(row);

@@ -50,8 +50,7 @@ const CHUNKS_LEFT = 8;
 
 /** A part of a source that no version has shown before. */
 interface ShownPart {
-  /** Rises from part to part of all sources. */
-  readonly order: number;
+  readonly use: SourceUse;
   /** Where the version has it. */
   readonly place: number;
   readonly at: number;
@@ -65,8 +64,7 @@ interface SourceUse {
   length: number;
   /** The versions that name it. */
   versions: number;
-  readonly parts: ShownPart[];
-  /** In order and disjoint. */
+  /** What the versions show, in order and disjoint. */
   readonly ranges: { readonly at: number; readonly end: number }[];
   /** Bytes that any version shows, and those of the map page. */
   shown: number;
@@ -89,7 +87,8 @@ export class VersionSurvey {
   mapPage: MapPage | undefined;
   segments = 0;
   private readonly sources = new Map<string, SourceUse>();
-  private partCount = 0;
+  /** Of the map page first. */
+  private readonly parts: ShownPart[] = [];
   private mapPartCount = 0;
 
   /** The map page comes first. */
@@ -109,7 +108,7 @@ export class VersionSurvey {
     this.segments += page.segments.length;
     if (!isMapPage) return;
     this.mapPage = page;
-    this.mapPartCount = this.partCount;
+    this.mapPartCount = this.parts.length;
   }
 
   private find(source: SegmentSource, page: MapPage): SourceUse {
@@ -120,7 +119,7 @@ export class VersionSurvey {
       return known;
     }
     const counts = { versions: 0, shown: 0, shownByMapPage: 0, isCrowded: false };
-    const use = { name, source, length: source.length, parts: [], ranges: [], ...counts };
+    const use = { name, source, length: source.length, ranges: [], ...counts };
     this.sources.set(name, use);
     return use;
   }
@@ -128,7 +127,7 @@ export class VersionSurvey {
   private addSegment(use: SourceUse, { from, to, at }: MapSegment): void {
     for (const gap of addRange(use.ranges, at, at + to - from)) {
       const length = gap.end - gap.at;
-      use.parts.push({ order: this.partCount++, place: from + gap.at - at, at: gap.at, length });
+      this.parts.push({ use, place: from + gap.at - at, at: gap.at, length });
       use.shown += length;
     }
   }
@@ -184,15 +183,15 @@ export class VersionSurvey {
 
   private place(sources: ReadonlySet<SourceUse>, isOfMapPageOnly: boolean, isComplete: boolean): MergePlan {
     const { mapPage } = this;
-    const parts = [...sources].flatMap((use) => use.parts.map((part) => ({ ...part, use })));
-    const wanted = isOfMapPageOnly ? parts.filter(({ order }) => order < this.mapPartCount) : parts;
+    const parts = isOfMapPageOnly ? this.parts.slice(0, this.mapPartCount) : this.parts;
     const gaps = mapPage && isFragmented(mapPage.segments) ? gapsInSectors(mapPage.segments) : [];
     const moves = new Map<string, Move[]>();
     const fillers: Filler[] = [];
     let length = 0;
     let next = 0;
     // In the order of the map page, so that neighbours in it, and sectors, become one segment.
-    for (const { use, place, at, length: bytes } of wanted.sort((one, other) => one.order - other.order)) {
+    for (const { use, place, at, length: bytes } of parts) {
+      if (!sources.has(use)) continue;
       for (; isOfMapPageOnly && next < gaps.length && gaps[next]!.from < place; next++) fill(gaps[next]!);
       const move = { source: use.source, at, length: bytes, to: length };
       const known = moves.get(use.name);
@@ -244,17 +243,18 @@ function addRange(
 /** The segments of a version with the bytes that were moved in the merged chunk. Since the plan one may have become shorter, or its piece longer. */
 export function relocateAll(page: MapPage, moves: MergePlan['moves'], merged: SegmentSource): MapSegment[] {
   const planned = new Map<SegmentSource, readonly Move[] | undefined>();
-  return page.segments.flatMap((segment) => {
+  const relocated: MapSegment[] = [];
+  for (const segment of page.segments) {
     const { source } = segment;
-    if (!source) return [segment];
-    if (!planned.has(source)) planned.set(source, moves.get(sourceName(source, page)));
-    const found = planned.get(source);
-    return found ? relocate(segment, found, merged) : [segment];
-  });
+    if (source && !planned.has(source)) planned.set(source, moves.get(sourceName(source, page)));
+    const found = source && planned.get(source);
+    if (found) relocate(segment, found, merged, relocated);
+    else relocated.push(segment);
+  }
+  return relocated;
 }
 
-function relocate(segment: MapSegment, planned: readonly Move[], merged: SegmentSource): MapSegment[] {
-  const parts: MapSegment[] = [];
+function relocate(segment: MapSegment, planned: readonly Move[], merged: SegmentSource, parts: MapSegment[]): void {
   const start = segment.from - segment.at;
   let next = segment.from;
   const first = firstIndex(planned, ({ at, length }) => at + length > segment.at);
@@ -263,9 +263,8 @@ function relocate(segment: MapSegment, planned: readonly Move[], merged: Segment
     const [begin, end] = [Math.max(next, start + at), Math.min(segment.to, start + at + length)];
     if (begin >= end) break;
     if (begin > next) parts.push(partOf(segment, next, begin));
-    parts.push({ ...segment, from: begin, to: end, source: merged, at: to + begin - start - at });
+    parts.push({ from: begin, to: end, born: segment.born, source: merged, at: to + begin - start - at });
     next = end;
   }
   if (next < segment.to) parts.push(partOf(segment, next, segment.to));
-  return parts;
 }

@@ -3,7 +3,7 @@
  * uploaded outside of any transaction; the swap then changes the location of every segment that still has the old one. So writes meanwhile lose
  * nothing, and every segment keeps its generation. Only of a page with too many segments the sectors are joined.
  */
-import { nextSlice } from '../../base/time-slices.ts';
+import { firstSlice, isSmall, nextSlice } from '../../base/time-slices.ts';
 import type { Extents } from '../../extents/extents.ts';
 import { encodeKey, type Key, keyAfter } from '../../partition/keys.ts';
 import {
@@ -27,7 +27,7 @@ import {
   sourceKey,
   wantsMerge,
 } from './map-page.ts';
-import { decodeMapPage, encodeMapPage } from './map-page-codec.ts';
+import { decodeMapPage, encodeMapPage, turnForPage } from './map-page-codec.ts';
 import { mapPageKey, olderPagesAt } from './map-rows.ts';
 import { type MergePlan, relocateAll, VersionSurvey } from './merge-plan.ts';
 import { removePieces } from './pieces.ts';
@@ -53,6 +53,8 @@ const SLICE = { limit: 12, bytesMax: 1 << 20 };
 /** Of all versions that are looked at: the newest are. */
 const VERSIONS_MAX = 256;
 const SEGMENTS_MAX = 16_384;
+/** In the row of a page. */
+const SEGMENT_BYTES = 8;
 
 /**
  * The caller has begun a read, so that no bytes are removed before the plan is carried out.
@@ -104,11 +106,17 @@ export async function surveyVersions(
   const [content, row] = await at.getMany([contentKey(account, id), mapPageKey(account, id, offset)]);
   if (!content) return undefined;
   const survey = new VersionSurvey();
-  if (row) survey.add(decodeMapPage(row), true);
+  if (row) {
+    await turnForPage(row);
+    survey.add(decodeMapPage(row), true);
+  }
   const range = olderPagesAt(account, id, offset);
   for (let { to } = range, versions = 0; ; ) {
     const rows = await at.scan({ from: range.from, to }, { ...SLICE, reverse: true });
-    for (const older of rows) survey.add(decodeMapPage(older), false);
+    for (const older of rows) {
+      await turnForPage(older);
+      survey.add(decodeMapPage(older), false);
+    }
     if (!stoppedEarly(rows, SLICE)) break;
     to = rows.at(-1)!.key;
     versions += rows.length;
@@ -118,6 +126,7 @@ export async function surveyVersions(
     }
     await nextSlice();
   }
+  if (!isSmall(survey.segments * SEGMENT_BYTES)) await firstSlice();
   return row || survey.segments > 0 ? survey : undefined;
 }
 
@@ -168,12 +177,13 @@ async function swap(
       if (isFirst) await swapping.swapMapPage();
       const rows =
         uploaded && !plan.isOfMapPageOnly ? await tx.scanUnchecked({ from: start, to: range.to }, SLICE) : [];
-      for (const row of rows) swapping.swapOlderPage(row);
+      for (const row of rows) await swapping.swapOlderPage(row);
       const hasUpload = await swapping.finish(isCommitted ? undefined : commitUpload);
       return { hasUpload, next: stoppedEarly(rows, SLICE) ? keyAfter(rows.at(-1)!.key) : undefined };
     });
     isCommitted ||= value.hasUpload;
     from = value.next;
+    if (from) await nextSlice();
   }
 }
 
@@ -217,7 +227,8 @@ class Swap {
     tx.put(key, encodeMapPage({ ...page, kept, segments: moved ?? page.segments }, after));
   }
 
-  swapOlderPage(row: Row): void {
+  async swapOlderPage(row: Row): Promise<void> {
+    await turnForPage(row);
     const page = decodeMapPage(row);
     const { moved, after } = this.relocate(page);
     if (!moved) return;
@@ -257,7 +268,9 @@ class Swap {
 /** Undefined: the page, or the whole content, is gone. */
 async function findPage(at: Snapshot, account: AccountId, id: ContentId, key: Key): Promise<MapPage | undefined> {
   const [row, content] = await at.getMany([key, contentKey(account, id)]);
-  return row && content && decodeMapPage(row);
+  if (!row || !content) return undefined;
+  await turnForPage(row);
+  return decodeMapPage(row);
 }
 
 /** Older pages show less than they did. */
