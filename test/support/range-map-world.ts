@@ -286,6 +286,12 @@ export async function openRangeWorld(engine: Engine) {
       }
       return isBusy;
     },
+    /** One slice of every entry of these kinds, all at once. */
+    async sweepAtOnce(kinds: readonly string[]): Promise<void> {
+      const rows = await partition.read((at) => at.scan(deletionsIn(ACCOUNT), { limit: 1_000 }));
+      const chosen = rows.filter((row) => kinds.includes(decodeDeletion(row).kind));
+      await Promise.all(chosen.map((row) => sweepSlice({ partition, content: process.content }, ACCOUNT, row)));
+    },
     /** A read that has looked up its first bytes. */
     async openRead(id: ContentId, gen: number) {
       const read = process.content.beginRead();
