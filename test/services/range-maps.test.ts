@@ -707,6 +707,21 @@ describe('The chunks of a content and its snapshots', () => {
     expect(left).toEqual(left.map(() => 313));
   });
 
+  it('do so if the page is copied for a snapshot while it is merged', async () => {
+    const { world, id, settle } = await openOne();
+    await world.write(id, 0, 313, 1);
+    await world.hold(id);
+    await world.write(id, 0, 200, 4);
+    await world.sweepMerge(async () => {
+      // One unit of the chunk before it is left, and only the snapshot shows that.
+      await world.write(id, 1, 199, 7);
+      await world.hold(id);
+      await world.write(id, 0, 313, 10);
+    });
+    await settle();
+    expect(await world.chunkBytes()).toBeLessThanOrEqual(((313 + 200 + 313) * UNIT * 8) / 7);
+  });
+
   it('do so if more versions of a page show a chunk than one commit changes', async () => {
     const { world, id, settle, expectUnits, rows } = await openOne();
     await world.write(id, 0, 313, 1);
@@ -722,20 +737,23 @@ describe('The chunks of a content and its snapshots', () => {
     expect(rows.most).toBeLessThan(1_000);
   });
 
-  it('are left where they are if more versions show them than a merge looks at', async () => {
+  it('do so after the release of old snapshots, of which hundreds of later ones show a little', async () => {
     const { world, id, settle, expectUnits } = await openOne();
-    await world.write(id, 0, 313, 1);
-    const first = await world.hold(id);
-    await world.write(id, 1, 312, 4);
-    for (let i = 0; i < 300; i++) {
-      await world.hold(id);
-      await world.write(id, 300, 1, 7 + 3 * i);
+    const early: number[] = [];
+    for (let i = 0; i < 6; i++) {
+      await world.write(id, 3 * i, 313 - 3 * i, 3 * i + 1);
+      early.push(await world.hold(id));
     }
+    const late: number[] = [];
+    for (let i = 0; i < 300; i++) {
+      await world.write(id, 300, 1, 100 + 3 * i);
+      late.push(await world.hold(id));
+    }
+    for (const gen of early) await world.release(id, gen);
     await settle();
-    await expectUnits(first, 0, [1, 1, 1]);
-    await expectUnits(undefined, 0, [1, 4, 4]);
-    // The last short write is one of its own.
-    expect(await world.chunkBytes()).toBe((313 + 312 + 1) * UNIT);
+    expect(await world.chunkBytes()).toBeLessThanOrEqual(((313 + late.length) * UNIT * 8) / 7);
+    await expectUnits(late[0], 0, [1, 1, 1, 4, 4, 4, 7]);
+    await expectUnits(undefined, 0, [1, 1, 1, 4, 4, 4, 7]);
   }, 30_000);
 
   it('are written once for all versions of a page, and not at all where a snapshot still shows the old ones', async () => {
@@ -941,7 +959,9 @@ describe('A long read', () => {
     expectSame((await read.finish()).bytes, bytesOfUnits(0, 700, 1), 'the read');
     await settle();
     const left = await world.leftRows();
-    for (const kind of ['o', 'N', 'k', 'x']) expect(left).not.toHaveProperty(kind);
+    for (const kind of ['o', 'N', 'x']) expect(left).not.toHaveProperty(kind);
+    // A merge after the release may have moved the short write.
+    expect(await world.chunkBytes()).toBeLessThanOrEqual(UNIT);
   });
 
   it('of a content that is deleted sees what a truncation left', async () => {

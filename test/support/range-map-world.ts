@@ -292,6 +292,19 @@ export async function openRangeWorld(engine: Engine) {
       const chosen = rows.filter((row) => kinds.includes(decodeDeletion(row).kind));
       await Promise.all(chosen.map((row) => sweepSlice({ partition, content: process.content }, ACCOUNT, row)));
     },
+    /** The first merge in the deletion queue. @param between its work and the removal of its entry */
+    async sweepMerge(between: () => Promise<void>): Promise<void> {
+      const rows = await partition.read((at) => at.scan(deletionsIn(ACCOUNT), { limit: 1_000 }));
+      const entry = rows.find((row) => decodeDeletion(row).kind === 'merge')!;
+      const { content } = process;
+      const merge: typeof content.ranges.merge = async (...words) => {
+        const merged = await content.ranges.merge(...words);
+        await between();
+        return merged;
+      };
+      const ranges = { ...content.ranges, merge };
+      await sweepSlice({ partition, content: { ...content, ranges } }, ACCOUNT, entry);
+    },
     /** A read that has looked up its first bytes. */
     async openRead(id: ContentId, gen: number) {
       const read = process.content.beginRead();

@@ -1,5 +1,5 @@
 /** Held generations: snapshots and long reads. While a generation is held, its bytes can be read, whatever is written. */
-import type { Key } from '../../partition/keys.ts';
+import { type Key, keyAfter } from '../../partition/keys.ts';
 import type { Row, Transaction } from '../../partition/partition.ts';
 import { encodeValue } from '../../partition/values.ts';
 import { RefcountChanges } from '../refcounts.ts';
@@ -15,13 +15,14 @@ import {
   mapPagesIn,
   numbersAfterId,
   olderPageKey,
+  olderPagesAt,
   olderPagesIn,
   queueRanges,
   type RangeMap,
   type RangesDeletion,
   updateRanges,
 } from './map-rows.ts';
-import { type MergeTarget, surveyVersions, updateKept } from './merge.ts';
+import { VersionSurvey } from './merge-plan.ts';
 import { piecesIn, removePieces } from './pieces.ts';
 import { closeTail } from './tail.ts';
 
@@ -112,11 +113,17 @@ async function sweepUnneeded(
     : { from: mapPageKey(account, id, offset), to: mapPagesIn(account, id).to };
   const rows = await tx.scanUnchecked(range, { limit: isOlder ? SLICE_OLDER_PAGES : SLICE_PAGES });
   const refs = new RefcountChanges();
-  const changed = new Set<number>();
-  for (const row of rows)
-    if (await removeUnneeded(tx, account, map, row, isOlder, refs)) changed.add(numbersAfterId(row.key)[0]!);
+  const hidden = new Set<number>();
+  let before: Row | undefined;
+  for (const [i, row] of rows.entries()) {
+    if (await removeUnneeded(tx, account, map, row, isOlder, refs)) {
+      const neighbours = await findNeighbours(tx, account, map, row, before, rows[i + 1]);
+      if (await showsAlone(row, neighbours)) hidden.add(numbersAfterId(row.key)[0]!);
+    } else before = row;
+  }
   await refs.apply(tx, account);
-  for (const at of changed) await surveyAgain(tx, account, { content: id, offset: at });
+  // Chunks that a removed page showed may have little left that others show.
+  for (const at of hidden) queueRanges(tx, account, { kind: 'merge', content: formatId(id), offset: at });
   const last = rows.at(-1);
   if (last) {
     const [at = 0, until] = numbersAfterId(last.key);
@@ -145,14 +152,44 @@ async function removeUnneeded(
   return true;
 }
 
-/** Chunks that a removed page showed may have little left that others show. */
-async function surveyAgain(tx: Transaction, account: AccountId, target: MergeTarget): Promise<void> {
-  const at = { getMany: tx.getUnchecked.bind(tx), scan: tx.scanUnchecked.bind(tx) };
-  const survey = await surveyVersions(at, account, target);
-  if (!survey) return;
-  const { content, offset } = target;
-  if (survey.sparseChunks().length > 0) queueRanges(tx, account, { kind: 'merge', content: formatId(content), offset });
-  else if (survey.mapPage && survey.mapPage.kept > survey.kept()) await updateKept(tx, account, target, survey.kept());
+/**
+ * The versions of a page before and after one that is removed.
+ * @param before a row that was looked at before it, and stays
+ * @param after the row that is looked at after it
+ */
+async function findNeighbours(
+  tx: Transaction,
+  account: AccountId,
+  { id }: RangeMap,
+  { key }: Row,
+  before: Row | undefined,
+  after: Row | undefined,
+): Promise<Row[]> {
+  const [offset = 0, died] = numbersAfterId(key);
+  const isHere = (row: Row | undefined) => row && numbersAfterId(row.key)[0] === offset;
+  const { from, to } = olderPagesAt(account, id, offset);
+  const [older] =
+    died !== undefined && isHere(before)
+      ? [before]
+      : await tx.scanUnchecked({ from, to: died === undefined ? to : key }, { limit: 1, reverse: true });
+  if (died === undefined) return older ? [older] : [];
+  const [next] = after ? [after] : await tx.scanUnchecked({ from: keyAfter(key), to }, { limit: 1 });
+  const [newer] = isHere(next) ? [next] : await tx.getUnchecked([mapPageKey(account, id, offset)]);
+  return [older, newer].filter((row) => row !== undefined);
+}
+
+/**
+ * Whether the version shows bytes of chunks that its neighbours do not. No other has them then: bytes that were overwritten are in no later version.
+ */
+async function showsAlone(row: Row, neighbours: readonly Row[]): Promise<boolean> {
+  const survey = new VersionSurvey();
+  for (const each of neighbours) {
+    await turnForPage(each);
+    survey.add(decodeMapPage(each), false);
+  }
+  const shown = survey.chunkBytes();
+  survey.add(decodeMapPage(row), false);
+  return survey.chunkBytes() > shown;
 }
 
 /**

@@ -31,6 +31,7 @@ export interface Move {
 export interface MergePlan {
   /** Of the map page; undefined: there is none. */
   readonly made: bigint | undefined;
+  readonly born: number | undefined;
   /** By the names of the sources, in the order of their bytes. Empty: nothing is worth it. */
   readonly moves: ReadonlyMap<string, readonly Move[]>;
   /** In a map page with too many segments. */
@@ -48,13 +49,10 @@ export interface MergePlan {
 /** Of a page with too many chunks, those with the most bytes are left: so few bytes are moved often. */
 const CHUNKS_LEFT = 8;
 
-/** A part of a source that no version has shown before. */
-interface ShownPart {
-  readonly use: SourceUse;
-  /** Where the version has it. */
-  readonly place: number;
+/** Bytes of a source, from `at` to before `end`. */
+interface SourceRange {
   readonly at: number;
-  readonly length: number;
+  readonly end: number;
 }
 
 interface SourceUse {
@@ -62,10 +60,10 @@ interface SourceUse {
   readonly source: SegmentSource;
   /** The most that a version says was written of it. */
   length: number;
-  /** The versions that name it. */
-  versions: number;
-  /** What the versions show, in order and disjoint. */
-  readonly ranges: { readonly at: number; readonly end: number }[];
+  /** What any version shows, in order and disjoint. */
+  readonly shownRanges: SourceRange[];
+  /** What only older pages show. */
+  readonly olderRanges: SourceRange[];
   /** Bytes that any version shows, and those of the map page. */
   shown: number;
   shownByMapPage: number;
@@ -81,34 +79,31 @@ const isChunk = (use: SourceUse): use is ChunkUse => !isPiece(use.source);
 const sourceName = (source: SegmentSource, { made }: MapPage): string =>
   isPiece(source) ? `${made} ${sourceKey(source)}` : sourceKey(source);
 
-/** The versions of one map page: which bytes of which sources they show together. */
+/**
+ * The versions of one map page: which bytes of which sources they show together. Ranges are joined, so that it takes memory for the gaps in what
+ * is shown, which merges keep few, and not for each version.
+ */
 export class VersionSurvey {
   /** Undefined: there is none, only older pages. */
   mapPage: MapPage | undefined;
-  segments = 0;
+  /** Ranges that were added. */
+  size = 0;
   private readonly sources = new Map<string, SourceUse>();
-  /** Of the map page first. */
-  private readonly parts: ShownPart[] = [];
-  private mapPartCount = 0;
+  private readonly ofMapPage = new Map<SegmentSource, SourceUse>();
 
   /** The map page comes first. */
   add(page: MapPage, isMapPage: boolean): void {
-    const uses = new Map<SegmentSource, SourceUse>();
+    const uses = isMapPage ? this.ofMapPage : new Map<SegmentSource, SourceUse>();
     const isCrowded = !isMapPage && hasManyPieces(measure(page.segments));
     for (const segment of page.segments) {
       const { source } = segment;
       if (!source) continue;
       const use = uses.get(source) ?? this.find(source, page);
-      if (!uses.has(source)) use.versions++;
       uses.set(source, use);
       use.isCrowded ||= isCrowded;
-      this.addSegment(use, segment);
-      if (isMapPage) use.shownByMapPage += segment.to - segment.from;
+      this.addSegment(use, segment, isMapPage);
     }
-    this.segments += page.segments.length;
-    if (!isMapPage) return;
-    this.mapPage = page;
-    this.mapPartCount = this.parts.length;
+    if (isMapPage) this.mapPage = page;
   }
 
   private find(source: SegmentSource, page: MapPage): SourceUse {
@@ -118,17 +113,18 @@ export class VersionSurvey {
       known.length = Math.max(known.length, source.length);
       return known;
     }
-    const counts = { versions: 0, shown: 0, shownByMapPage: 0, isCrowded: false };
-    const use = { name, source, length: source.length, ranges: [], ...counts };
+    const counts = { shown: 0, shownByMapPage: 0, isCrowded: false };
+    const use = { name, source, length: source.length, shownRanges: [], olderRanges: [], ...counts };
     this.sources.set(name, use);
     return use;
   }
 
-  private addSegment(use: SourceUse, { from, to, at }: MapSegment): void {
-    for (const gap of addRange(use.ranges, at, at + to - from)) {
-      const length = gap.end - gap.at;
-      this.parts.push({ use, place: from + gap.at - at, at: gap.at, length });
-      use.shown += length;
+  private addSegment(use: SourceUse, { from, to, at }: MapSegment, isMapPage: boolean): void {
+    if (isMapPage) use.shownByMapPage += to - from;
+    for (const gap of addRange(use.shownRanges, at, at + to - from)) {
+      use.shown += gap.end - gap.at;
+      this.size++;
+      if (!isMapPage) appendRange(use.olderRanges, gap);
     }
   }
 
@@ -137,19 +133,14 @@ export class VersionSurvey {
     return this.chunks().filter((use) => !isMostlyVisible(use.shown, use.length));
   }
 
-  /** Versions that were not added name the chunk, too: they may show all of it. */
-  countAsShown(use: ChunkUse): void {
-    use.shown = use.length;
-  }
-
   /** Those with the fewest bytes first. */
   private chunks(): ChunkUse[] {
     return [...this.sources.values()].filter(isChunk).sort((one, other) => one.shown - other.shown);
   }
 
-  /** Bytes of the map page's chunks that only older pages show. */
-  kept(): number {
-    return this.chunks().reduce((sum, use) => sum + hiddenInMapPage(use), 0);
+  /** Bytes of chunks that any version shows. */
+  chunkBytes(): number {
+    return this.chunks().reduce((sum, { shown }) => sum + shown, 0);
   }
 
   plan(): MergePlan {
@@ -183,32 +174,37 @@ export class VersionSurvey {
 
   private place(sources: ReadonlySet<SourceUse>, isOfMapPageOnly: boolean, isComplete: boolean): MergePlan {
     const { mapPage } = this;
-    const parts = isOfMapPageOnly ? this.parts.slice(0, this.mapPartCount) : this.parts;
     const gaps = mapPage && isFragmented(mapPage.segments) ? gapsInSectors(mapPage.segments) : [];
     const moves = new Map<string, Move[]>();
     const fillers: Filler[] = [];
     let length = 0;
     let next = 0;
     // In the order of the map page, so that neighbours in it, and sectors, become one segment.
-    for (const { use, place, at, length: bytes } of parts) {
-      if (!sources.has(use)) continue;
-      for (; isOfMapPageOnly && next < gaps.length && gaps[next]!.from < place; next++) fill(gaps[next]!);
-      const move = { source: use.source, at, length: bytes, to: length };
-      const known = moves.get(use.name);
-      if (known) known.push(move);
-      else moves.set(use.name, [move]);
-      length += bytes;
+    for (const { source, from, to, at } of mapPage?.segments ?? []) {
+      const use = source && this.ofMapPage.get(source);
+      if (!use || !sources.has(use)) continue;
+      for (; isOfMapPageOnly && next < gaps.length && gaps[next]!.from < from; next++) fill(gaps[next]!);
+      move(use, at, to - from);
     }
     for (; isOfMapPageOnly && next < gaps.length; next++) fill(gaps[next]!);
+    if (!isOfMapPageOnly) for (const use of sources) for (const { at, end } of use.olderRanges) move(use, at, end - at);
     for (const each of moves.values()) each.sort((one, other) => one.at - other.at);
     const left = this.chunks().filter((use) => use.shownByMapPage > 0 && !sources.has(use));
     const moved = [...sources].reduce((sum, use) => sum + use.shownByMapPage, 0);
     const keptInMerged = isOfMapPageOnly || moved === 0 ? 0 : length - moved;
     return {
-      ...{ made: mapPage?.made, moves, fillers, length, isOfMapPageOnly, isComplete },
+      ...{ made: mapPage?.made, born: mapPage?.born, moves, fillers, length, isOfMapPageOnly, isComplete },
       kept: left.reduce((sum, use) => sum + hiddenInMapPage(use), keptInMerged),
       chunksLeft: left.map(({ name }) => name),
     };
+
+    function move({ name, source }: SourceUse, at: number, bytes: number): void {
+      const added = { source, at, length: bytes, to: length };
+      const known = moves.get(name);
+      if (known) known.push(added);
+      else moves.set(name, [added]);
+      length += bytes;
+    }
 
     function fill({ from, to }: { readonly from: number; readonly to: number }): void {
       fillers.push({ from, to, at: length });
@@ -220,14 +216,16 @@ export class VersionSurvey {
 const hiddenInMapPage = ({ shown, shownByMapPage }: SourceUse): number =>
   shownByMapPage > 0 ? shown - shownByMapPage : 0;
 
+function appendRange(ranges: SourceRange[], added: SourceRange): void {
+  const last = ranges.at(-1);
+  if (last?.end === added.at) ranges[ranges.length - 1] = { at: last.at, end: added.end };
+  else ranges.push(added);
+}
+
 /** Adds a range to ranges that are in order and disjoint. @returns the parts of it that were in none of them */
-function addRange(
-  ranges: { readonly at: number; readonly end: number }[],
-  at: number,
-  end: number,
-): { at: number; end: number }[] {
+function addRange(ranges: SourceRange[], at: number, end: number): SourceRange[] {
   const first = firstIndex(ranges, (known) => known.end >= at);
-  const gaps: { at: number; end: number }[] = [];
+  const gaps: SourceRange[] = [];
   let [last, next, from] = [first, at, at];
   for (; last < ranges.length && ranges[last]!.at <= end; last++) {
     const known = ranges[last]!;

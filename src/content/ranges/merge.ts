@@ -3,7 +3,7 @@
  * uploaded outside of any transaction; the swap then changes the location of every segment that still has the old one. So writes meanwhile lose
  * nothing, and every segment keeps its generation. Only of a page with too many segments the sectors are joined.
  */
-import { firstSlice, isSmall, nextSlice } from '../../base/time-slices.ts';
+import { firstSlice, nextSlice } from '../../base/time-slices.ts';
 import type { Extents } from '../../extents/extents.ts';
 import { encodeKey, type Key, keyAfter } from '../../partition/keys.ts';
 import {
@@ -16,7 +16,7 @@ import {
 import { stoppedEarly } from '../../partition/values.ts';
 import { DanglingReference, type UploadedContent } from '../content.ts';
 import { RefcountChanges } from '../refcounts.ts';
-import { type AccountId, type ContentId, chunkKey, chunkName, contentKey, decodeChunk, formatId } from '../rows.ts';
+import { type AccountId, type ContentId, chunkName, contentKey, formatId } from '../rows.ts';
 import {
   type ChunkSource,
   coalesce,
@@ -46,27 +46,29 @@ export interface MergeTarget {
   readonly offset: number;
 }
 
+export interface Merged {
+  /** False: there is more to be moved. */
+  readonly isComplete: boolean;
+  /** The first generation that sees the map page that was looked at. Undefined: there was none. */
+  readonly born: number | undefined;
+}
+
 type FoundSources = ReadonlyMap<SegmentSource, FoundSource>;
 
 /** Older pages that are read at a time, or changed by one commit: each has up to 512 KiB of short writes. */
 const SLICE = { limit: 12, bytesMax: 1 << 20 };
-/** Of all versions that are looked at: the newest are. */
-const VERSIONS_MAX = 256;
-const SEGMENTS_MAX = 16_384;
-/** In the row of a page. */
-const SEGMENT_BYTES = 8;
+/** A survey of this size is planned for in a tick of its own. */
+const SURVEY_SIZE_SMALL = 1_024;
 
-/**
- * The caller has begun a read, so that no bytes are removed before the plan is carried out.
- * @returns false: there is more to be moved
- */
-export async function mergePage(context: MergeContext, account: AccountId, target: MergeTarget): Promise<boolean> {
+/** The caller has begun a read, so that no bytes are removed before the plan is carried out. */
+export async function mergePage(context: MergeContext, account: AccountId, target: MergeTarget): Promise<Merged> {
   const found = await context.partition.read((at) => planMerge(at, account, target));
-  if (!found) return true;
+  if (!found) return { isComplete: true, born: undefined };
   const { plan, sources } = found;
+  const { isComplete, born } = plan;
   if (plan.moves.size === 0) {
     await swap(context, account, target, plan, undefined);
-    return plan.isComplete;
+    return { isComplete, born };
   }
   const uploaded = await context.upload(account, movedBytes(context, account, plan, sources), plan.length);
   try {
@@ -76,11 +78,11 @@ export async function mergePage(context: MergeContext, account: AccountId, targe
     if (error instanceof OutcomeUnknown) throw error;
     uploaded.release();
     // Nothing named the merged chunk any more before the last pages could.
-    if (error instanceof DanglingReference) return false;
+    if (error instanceof DanglingReference) return { isComplete: false, born };
     throw error;
   }
   uploaded.release();
-  return plan.isComplete;
+  return { isComplete, born };
 }
 
 /** Undefined: the content is gone, or has no page there. */
@@ -98,8 +100,8 @@ async function planMerge(
 }
 
 /** Undefined: the content is gone, or has no page there. */
-export async function surveyVersions(
-  at: Pick<Snapshot, 'getMany' | 'scan'>,
+async function surveyVersions(
+  at: Snapshot,
   account: AccountId,
   { content: id, offset }: MergeTarget,
 ): Promise<VersionSurvey | undefined> {
@@ -111,7 +113,7 @@ export async function surveyVersions(
     survey.add(decodeMapPage(row), true);
   }
   const range = olderPagesAt(account, id, offset);
-  for (let { to } = range, versions = 0; ; ) {
+  for (let { to } = range; ; ) {
     const rows = await at.scan({ from: range.from, to }, { ...SLICE, reverse: true });
     for (const older of rows) {
       await turnForPage(older);
@@ -119,27 +121,10 @@ export async function surveyVersions(
     }
     if (!stoppedEarly(rows, SLICE)) break;
     to = rows.at(-1)!.key;
-    versions += rows.length;
-    if (versions >= VERSIONS_MAX || survey.segments >= SEGMENTS_MAX) {
-      await countUsedElsewhere(at, account, survey);
-      break;
-    }
     await nextSlice();
   }
-  if (!isSmall(survey.segments * SEGMENT_BYTES)) await firstSlice();
-  return row || survey.segments > 0 ? survey : undefined;
-}
-
-/** Of chunks that versions name which were not looked at, nothing is known: moved bytes might be there twice. */
-async function countUsedElsewhere(
-  at: Pick<Snapshot, 'getMany'>,
-  account: AccountId,
-  survey: VersionSurvey,
-): Promise<void> {
-  const sparse = survey.sparseChunks();
-  const rows = await at.getMany(sparse.map(({ source }) => chunkKey(account, source.chunk)));
-  for (const [i, use] of sparse.entries())
-    if (rows[i] && decodeChunk(rows[i]).refs > use.versions) survey.countAsShown(use);
+  if (survey.size > SURVEY_SIZE_SMALL) await firstSlice();
+  return row || survey.size > 0 ? survey : undefined;
 }
 
 async function* movedBytes(
@@ -273,28 +258,18 @@ async function findPage(at: Snapshot, account: AccountId, id: ContentId, key: Ke
   return decodeMapPage(row);
 }
 
-/** Older pages show less than they did. */
-export async function updateKept(
-  tx: Transaction,
-  account: AccountId,
-  { content: id, offset }: MergeTarget,
-  kept: number,
-): Promise<void> {
-  const key = mapPageKey(account, id, offset);
-  const page = await findPage(tx, account, id, key);
-  if (page && page.kept > kept) tx.put(key, encodeMapPage({ ...page, kept }));
-}
-
 /** Of a merge's entry in the deletion queue: whether it is done. The page notes that it has no entry any more. */
 export async function finishMerge(
   tx: Transaction,
   account: AccountId,
   { content: id, offset }: MergeTarget,
+  born: number | undefined,
 ): Promise<boolean> {
   const key = mapPageKey(account, id, offset);
   const page = await findPage(tx, account, id, key);
   if (!page) return true;
-  if (wantsMerge(measure(page.segments), page.kept)) return false;
+  // A copy of a page that has an entry makes no other one.
+  if (page.born !== born || wantsMerge(measure(page.segments), page.kept)) return false;
   if (page.isQueued) tx.put(key, encodeMapPage({ ...page, isQueued: false }));
   return true;
 }

@@ -66,7 +66,8 @@ export class PageChanges {
     const before = row && decodeMapPage(row);
     const found = before ?? emptyPage(tx.timestamp, gen, lastVoid);
     const page = before && voids.length > 0 ? await this.applyVoids(offset, before) : found;
-    if (before && page.born <= newest && (await this.isSeen(page))) await this.keepOlder(offset, page, gen);
+    const isKept = before !== undefined && page.born <= newest && (await this.isSeen(page));
+    const isMergedWithOlder = isKept && (await this.keepOlder(offset, page, gen));
     const { segments: changed, nextPiece } = await change(page);
     // Generations can be compared only with one that is held.
     const left = newest === 0 ? withoutZeros(changed) : joinZeros(changed);
@@ -81,7 +82,7 @@ export class PageChanges {
       tx.remove(key);
       return;
     }
-    const isQueued = page.isQueued || this.queueMerge(offset, wantsMerge(use, kept));
+    const isQueued = page.isQueued || isMergedWithOlder || this.queueMerge(offset, wantsMerge(use, kept));
     const { made } = page;
     tx.put(key, encodeMapPage({ made, born: gen, seen: lastVoid, isQueued, nextPiece, kept, segments }, use));
   }
@@ -121,15 +122,18 @@ export class PageChanges {
     return group === undefined || isHeld(this.tx, this.account, this.map, born, gen);
   }
 
-  /** The row has the bytes of its short writes: their own rows belong to the map page, which changes them. */
-  private async keepOlder(offset: number, page: MapPage, died: number): Promise<void> {
-    if (page.segments.length === 0) return;
+  /**
+   * The row has the bytes of its short writes: their own rows belong to the map page, which changes them.
+   * @returns whether the deletion queue got an entry
+   */
+  private async keepOlder(offset: number, page: MapPage, died: number): Promise<boolean> {
+    if (page.segments.length === 0) return false;
     const segments = await withBytes(this.tx, this.place(offset), page.segments);
     const use = measure(segments);
-    this.queueMerge(offset, wantsMerge(use, page.kept) || hasOverwritten(page));
     for (const { chunk } of use.chunks) this.refs.add(chunk, 1);
     const key = olderPageKey(this.account, this.map.id, offset, died);
     this.tx.put(key, encodeMapPage({ ...page, segments, isQueued: false, kept: 0 }, use));
+    return !page.isQueued && this.queueMerge(offset, wantsMerge(use, page.kept) || hasOverwritten(page));
   }
 
   private queueMerge(offset: number, isWanted: boolean): boolean {

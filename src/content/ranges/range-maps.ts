@@ -7,7 +7,7 @@ import { type ForkSource, forkPages } from './fork.ts';
 import * as generations from './generations.ts';
 import type { GroupPlace } from './groups.ts';
 import { findRanges, NEW_MAP, type RangeMap, type RangesDeletion, readRangeMap, updateRanges } from './map-rows.ts';
-import { finishMerge, type MergeContext, type MergeTarget, mergePage } from './merge.ts';
+import { finishMerge, type MergeContext, type Merged, type MergeTarget, mergePage } from './merge.ts';
 import { MapPageFull } from './pages.ts';
 import { type ByteRange, type ChangedRange, compareGenerations, compareSectors, listRanges } from './reads.ts';
 import type { SharedSource } from './shared.ts';
@@ -127,10 +127,16 @@ export interface RangeMaps {
   /** The sweeper removes the copy. */
   abandonFork(copy: ContentId, pendingKey: Key): Promise<void>;
 
-  /** Merges a map page and its older pages. @returns false: there is more to be moved */
-  merge(account: AccountId, target: MergeTarget): Promise<boolean>;
+  /** Merges a map page and its older pages. */
+  merge(account: AccountId, target: MergeTarget): Promise<Merged>;
   /** One slice of an entry of the deletion queue; true once only the entry is left. */
-  sweepEntry(tx: Transaction, account: AccountId, key: Key, deletion: RangesDeletion): Promise<boolean>;
+  sweepEntry(
+    tx: Transaction,
+    account: AccountId,
+    key: Key,
+    deletion: RangesDeletion,
+    merged?: Merged,
+  ): Promise<boolean>;
   /** One slice of a content in the deletion queue. */
   sweepContent(tx: Transaction, account: AccountId, id: ContentId): Promise<boolean>;
 }
@@ -147,11 +153,20 @@ const ATTEMPTS_MAX = 20;
 
 export function createRangeMaps(options: RangeMapsOptions): RangeMaps {
   const { partition, checkEpoch } = options;
-  const merging = new Map<string, Promise<boolean>>();
+  const merging = new Map<string, Promise<Merged>>();
   /** Reads whose generation could not be released yet. */
   const unreleased = new Set<{ readonly account: AccountId; readonly held: HeldRead }>();
 
-  async function merge(account: AccountId, target: MergeTarget): Promise<boolean> {
+  /** One at a time for each page: two would move the same bytes. */
+  async function merge(account: AccountId, target: MergeTarget): Promise<Merged> {
+    const name = mergeName(account, target);
+    for (let before = merging.get(name); before; before = merging.get(name)) await before.catch(() => undefined);
+    const running = mergeNow(account, target).finally(() => merging.delete(name));
+    merging.set(name, running);
+    return running;
+  }
+
+  async function mergeNow(account: AccountId, target: MergeTarget): Promise<Merged> {
     const read = options.beginRead();
     try {
       return await mergePage(options, account, target);
@@ -161,12 +176,8 @@ export function createRangeMaps(options: RangeMapsOptions): RangeMaps {
   }
 
   /** Writers that find the same page full wait for one merge. */
-  function mergeOnce(account: AccountId, { content, offset }: MapPageFull): Promise<boolean> {
-    const name = `${account} ${content.epoch} ${content.number} ${offset}`;
-    const running = merging.get(name) ?? merge(account, { content, offset }).finally(() => merging.delete(name));
-    merging.set(name, running);
-    return running;
-  }
+  const mergeOnce = (account: AccountId, { content, offset }: MapPageFull): Promise<Merged> =>
+    merging.get(mergeName(account, { content, offset })) ?? merge(account, { content, offset });
 
   async function abandonFork(copy: ContentId, pendingKey: Key): Promise<void> {
     await partition.transact(pendingKey, async (tx) => abandonPending(tx, copy, pendingKey, 'counted', 'ranges'));
@@ -241,15 +252,18 @@ export function createRangeMaps(options: RangeMapsOptions): RangeMaps {
       createRanges(tx, account, copy, place);
     },
     merge,
-    async sweepEntry(tx, account, key, deletion) {
+    async sweepEntry(tx, account, key, deletion, merged) {
       if (deletion.kind === 'generation') return generations.sweepGeneration(tx, account, key, deletion);
       if (deletion.kind === 'void') return sweepVoid(tx, account, key, deletion);
       const { content, offset } = deletion;
-      return finishMerge(tx, account, { content: parseId(content), offset });
+      return finishMerge(tx, account, { content: parseId(content), offset }, merged?.born);
     },
     sweepContent: generations.sweepRanges,
   };
 }
+
+const mergeName = (account: AccountId, { content, offset }: MergeTarget): string =>
+  `${account} ${content.epoch} ${content.number} ${offset}`;
 
 function createRanges(
   tx: Transaction,

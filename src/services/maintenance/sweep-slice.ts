@@ -1,5 +1,6 @@
 /** One slice of a deletion-queue or expiry-index entry: idempotent, one commit each, so a crash between two loses nothing. */
 import type { ContentStore } from '../../content/content.ts';
+import type { Merged } from '../../content/ranges/merge.ts';
 import type { RangeMaps } from '../../content/ranges/range-maps.ts';
 import { type ChunkRef, manifestPagesIn, parseId } from '../../content/rows.ts';
 import { decodeKey, type Key, prefixEnd, type Range } from '../../partition/keys.ts';
@@ -54,21 +55,30 @@ export async function sweepSlice(context: SweepContext, account: AccountId, entr
   const deletion = decodeDeletion(entry);
   const { key } = entry;
   // Bytes are written before the transaction that names them.
+  let merged: Merged | undefined;
   if (deletion.kind === 'merge') {
     const { content, offset } = deletion;
-    if (!(await context.content.ranges.merge(account, { content: parseId(content), offset }))) return false;
+    merged = await context.content.ranges.merge(account, { content: parseId(content), offset });
+    if (!merged.isComplete) return false;
   }
   const { value } = await context.partition.transact(key, async (tx) => {
     const row = await tx.get(key);
     if (!row) return true;
-    const isDone = await sweepEntry(context, tx, account, row);
+    const isDone = await sweepEntry(context, tx, account, row, merged);
     if (isDone) tx.remove(key);
     return isDone;
   });
   return value;
 }
 
-function sweepEntry({ content }: SweepContext, tx: Transaction, account: AccountId, row: Row): Promise<boolean> {
+/** @param merged of an entry of a merge */
+function sweepEntry(
+  { content }: SweepContext,
+  tx: Transaction,
+  account: AccountId,
+  row: Row,
+  merged?: Merged,
+): Promise<boolean> {
   const deletion = decodeDeletion(row);
   switch (deletion.kind) {
     case 'container':
@@ -91,7 +101,7 @@ function sweepEntry({ content }: SweepContext, tx: Transaction, account: Account
     case 'generation':
     case 'void':
     case 'merge':
-      return content.ranges.sweepEntry(tx, account, row.key, deletion);
+      return content.ranges.sweepEntry(tx, account, row.key, deletion, merged);
     case 'rows':
       return sweepRows(tx, keyPrefixesIn(deletion));
   }

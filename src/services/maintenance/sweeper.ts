@@ -29,6 +29,8 @@ export interface SweeperOptions extends SweepContext {
 
 /** Entries of the deletion queue that are swept in parallel; their commits share a sync. */
 const PARALLEL_ROWS = 32;
+/** Entries that are read to find those that are swept before merges. */
+const SCANNED_ROWS = 256;
 /** After this time the entries further back in the queue get their turn. */
 const TURN_MILLISECONDS = 1_000;
 /** The pause between slices, as a multiple of the time of the slice before: the disk belongs to the requests. */
@@ -157,8 +159,29 @@ export class Sweeper {
     }
   }
 
-  /** One pass over the deletion queue. True: another pass can sweep more now. */
+  /** Merges come last: they look at all versions of a map page, of which the others may leave few. True: more can be swept now. */
   private async sweepAccount(account: AccountId): Promise<boolean> {
+    await this.sweepBeforeMerges(account);
+    return this.sweepAll(account);
+  }
+
+  private async sweepBeforeMerges(account: AccountId): Promise<void> {
+    const range = deletionsIn(account);
+    for (let { from } = range; this.mayWork(); ) {
+      const [rows, living] = await this.partition.read((at) =>
+        Promise.all([at.scan({ from, to: range.to }, { limit: SCANNED_ROWS }), activeEpochs(at)]),
+      );
+      const last = rows.at(-1);
+      if (!last) return;
+      from = keyAfter(last.key);
+      const ready = rows.filter((row) => this.isReady(row, living) && decodeDeletion(row).kind !== 'merge');
+      for (let i = 0; i < ready.length; i += PARALLEL_ROWS)
+        await this.sweepParallel(account, ready.slice(i, i + PARALLEL_ROWS));
+    }
+  }
+
+  /** One pass over the deletion queue. True: another pass can sweep more now. */
+  private async sweepAll(account: AccountId): Promise<boolean> {
     const range = deletionsIn(account);
     const oldest = this.lowWatermark.oldest();
     const known = this.scannedUpTo.get(account);
